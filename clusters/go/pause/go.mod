@@ -1,0 +1,3 @@
+module stoker.dev/clusters/pause
+
+go 1.26.0

@@ -44,3 +44,6 @@ lint: venv ## Style, types, import directions
 
 unit: venv ## Tests of pure code: seconds
 	@$(PYTHON) -m pytest tests/unit -q
+
+generate: venv ## Write all that follows from the API's models: CRD, chart copy, reference
+	@$(PYTHON) -m tools.generate

@@ -1,0 +1,23 @@
+"""What a change of a referenced object does (rule N19): every reference of the API declares one effect."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """What happens when the content of a referenced object changes; the value is what the API reference says."""
+
+    NEW_REVISION = "a change of its content makes a new revision: the pods are replaced"
+    NEXT_START = "a change of its content is used by pods that start later; nothing is replaced"
+    IN_PLACE = (
+        "a change of its content reaches running pods as Kubernetes updates the mounted files; nothing is replaced"
+    )
+    OUTDATED = "its content is frozen in the revision; a change is shown as outdated and replaces nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Marks a field as the name of another object (``kind``), with the effect of a change of that object."""
+
+    kind: str
+    effect: Effect

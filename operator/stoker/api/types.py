@@ -1,0 +1,169 @@
+"""Scalar types that the objects share: their bounds, their patterns, and what a good value looks like.
+
+Quantities and durations stay strings, as a person wrote them; functions here read them. Every pattern is understood
+alike by Go's RE2 (the API server) and by Rust's regex (pydantic).
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, Strict, StringConstraints
+
+MEMORY_PATTERN = r"^[1-9][0-9]{0,14}(\.[0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T)?$"
+CPU_PATTERN = r"^([1-9][0-9]{0,5}m|[1-9][0-9]{0,3}(\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9])$"
+FRACTION_PATTERN = r"^(0\.[0-9]{0,2}[1-9][0-9]?|1(\.0)?)$"
+TIMESTAMP_PATTERN = (
+    r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+SUBDOMAIN_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+LABEL_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+LABEL_KEY_PATTERN = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+DATA_KEY_PATTERN = r"^[-._a-zA-Z0-9]+$"
+ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+HF_SOURCE = r"hf://[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9_][A-Za-z0-9._-]*)*"
+PVC_SOURCE = r"pvc://[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*"
+SOURCE_PATTERN = rf"^({HF_SOURCE}|{PVC_SOURCE})$"
+SERVED_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$"
+REVISION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"
+VERSION_PATTERN = r"^(b[1-9][0-9]{0,6}|[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?([.+-][0-9A-Za-z][0-9A-Za-z.-]*)?)$"
+IMAGE_PATTERN = r"^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$"
+METHOD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+PATH_PATTERN = r"^/[^:]*$"
+RELATIVE_PATH_PATTERN = r"^[^/].*$"
+IP_PATTERN = r"^[0-9a-fA-F.:]+$"
+
+EXAMPLES = {
+    MEMORY_PATTERN: "write a quantity such as 80Gi or 512Mi",
+    CPU_PATTERN: 'write a number of cores such as "8", "0.5" or 500m',
+    FRACTION_PATTERN: 'write a fraction above 0 and at most 1 such as "0.9"',
+    TIMESTAMP_PATTERN: "write a time stamp such as 2026-01-31T12:00:00Z",
+    SUBDOMAIN_PATTERN: "write a Kubernetes name: lower-case letters, digits, - and .",
+    LABEL_PATTERN: "write a short Kubernetes name: lower-case letters, digits and -",
+    LABEL_VALUE_PATTERN: "write at most 63 letters, digits, -, _ or ., with a letter or digit at both ends",
+    DATA_KEY_PATTERN: "write the key of the Secret or ConfigMap: letters, digits, -, _ and .",
+    ENV_NAME_PATTERN: "write the name of a variable: letters, digits, _, - and ., not beginning with a digit",
+    SOURCE_PATTERN: "write hf://owner/name, hf://owner/name/file.gguf or pvc://claim/path/in/the/volume",
+    SERVED_NAME_PATTERN: "write letters, digits, ., _, :, / and -, beginning with a letter or digit",
+    REVISION_PATTERN: "write a commit, tag or branch of the model's repository",
+    VERSION_PATTERN: "write the engine's version such as 0.32.0 (vLLM) or b11434 (llama.cpp)",
+    IMAGE_PATTERN: "write an image reference such as docker.io/vllm/vllm-openai:v0.32.0",
+    METHOD_PATTERN: "write the engine's own name for it such as fp8",
+    PATH_PATTERN: "write an absolute path without a colon such as /data",
+    RELATIVE_PATH_PATTERN: "write a path that does not begin with a slash",
+    IP_PATTERN: "write an IP address such as 10.0.0.7",
+}
+"""What would be right, by pattern."""
+
+# ---- strings -------------------------------------------------------------------------------------------------------
+MemoryQuantity = Annotated[str, StringConstraints(pattern=MEMORY_PATTERN, max_length=24)]
+CpuQuantity = Annotated[str, StringConstraints(pattern=CPU_PATTERN, max_length=16)]
+Fraction = Annotated[str, StringConstraints(pattern=FRACTION_PATTERN, max_length=8)]
+Timestamp = Annotated[str, StringConstraints(pattern=TIMESTAMP_PATTERN, max_length=40)]
+ObjectName = Annotated[str, StringConstraints(pattern=SUBDOMAIN_PATTERN, max_length=253)]
+ShortName = Annotated[str, StringConstraints(pattern=LABEL_PATTERN, max_length=63)]
+LabelValue = Annotated[str, StringConstraints(pattern=LABEL_VALUE_PATTERN, max_length=63)]
+DataKey = Annotated[str, StringConstraints(pattern=DATA_KEY_PATTERN, max_length=253)]
+EnvName = Annotated[str, StringConstraints(pattern=ENV_NAME_PATTERN, max_length=128)]
+ModelSource = Annotated[str, StringConstraints(pattern=SOURCE_PATTERN, max_length=512)]
+ServedName = Annotated[str, StringConstraints(pattern=SERVED_NAME_PATTERN, max_length=128)]
+ModelRevision = Annotated[str, StringConstraints(pattern=REVISION_PATTERN, max_length=128)]
+EngineVersion = Annotated[str, StringConstraints(pattern=VERSION_PATTERN, max_length=32)]
+Image = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN, max_length=512)]
+Argument = Annotated[str, StringConstraints(max_length=4096)]
+MethodName = Annotated[str, StringConstraints(pattern=METHOD_PATTERN, max_length=63)]
+Prompt = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+AbsolutePath = Annotated[str, StringConstraints(pattern=PATH_PATTERN, max_length=512)]
+RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH_PATTERN, max_length=512)]
+IpAddress = Annotated[str, StringConstraints(pattern=IP_PATTERN, max_length=45)]
+AnnotationValue = Annotated[str, StringConstraints(max_length=4096)]
+EnvValue = Annotated[str, StringConstraints(max_length=8192)]
+
+# ---- numbers -------------------------------------------------------------------------------------------------------
+Count = Annotated[int, Strict(), Field(ge=1, le=1_000_000)]
+Layers = Annotated[int, Strict(), Field(ge=1, le=1024)]
+LayerCount = Annotated[int, Strict(), Field(ge=0, le=1024)]
+Heads = Annotated[int, Strict(), Field(ge=1, le=4096)]
+Width = Annotated[int, Strict(), Field(ge=1, le=1_048_576)]
+Tokens = Annotated[int, Strict(), Field(ge=1, le=100_000_000)]
+Ranks = Annotated[int, Strict(), Field(ge=1, le=64)]
+Amount = Annotated[int, Strict(), Field(ge=1, le=1_000_000_000_000_000)]
+Replicas = Annotated[int, Strict(), Field(ge=0, le=10_000)]
+Flag = Annotated[bool, Strict()]
+
+
+class Switch(StrEnum):
+    """On or off, where absent leaves it to the engine."""
+
+    ENABLED = "Enabled"
+    DISABLED = "Disabled"
+
+
+_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_FACTORS |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+def memory_bytes(quantity: str) -> int:
+    """Return a memory quantity in bytes, rounded down (``memory_bytes("80Gi") == 85899345920``).
+
+    Raises ``ValueError`` where the string is no memory quantity of the objects.
+    """
+    if not re.fullmatch(MEMORY_PATTERN, quantity):
+        raise ValueError(f"{quantity!r} is no memory quantity; {EXAMPLES[MEMORY_PATTERN]}")
+    number = quantity.rstrip("KMGTki")
+    return int(Decimal(number) * _FACTORS[quantity[len(number) :]])
+
+
+def cpu_millicores(quantity: str) -> int:
+    """Return a CPU quantity in thousandths of a core (``"0.5"`` and ``"500m"`` are 500).
+
+    Raises ``ValueError`` where the string is no CPU quantity of the objects.
+    """
+    if not re.fullmatch(CPU_PATTERN, quantity):
+        raise ValueError(f"{quantity!r} is no CPU quantity; {EXAMPLES[CPU_PATTERN]}")
+    return int(quantity[:-1]) if quantity.endswith("m") else int(Decimal(quantity) * 1000)
+
+
+def fraction(text: str) -> Decimal:
+    """Return a fraction such as ``"0.9"`` exactly. Raises ``ValueError`` where it is none."""
+    if not re.fullmatch(FRACTION_PATTERN, text):
+        raise ValueError(f"{text!r} is no fraction; {EXAMPLES[FRACTION_PATTERN]}")
+    return Decimal(text)
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """A model on the Hugging Face Hub: ``hf://owner/name``, or one file of it (``hf://owner/name/model.gguf``)."""
+
+    owner: str
+    name: str
+    file: str | None = None
+
+    @property
+    def repository(self) -> str:
+        """The repository as the Hub names it: ``owner/name``."""
+        return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSource:
+    """A model on a volume: ``pvc://claim/path``; an empty path is the volume's root."""
+
+    claim: str
+    path: str = ""
+
+
+def model_source(source: str) -> HubSource | ClaimSource:
+    """Read ``spec.model.source``. Raises ``ValueError`` where it is malformed."""
+    if not re.fullmatch(SOURCE_PATTERN, source):
+        raise ValueError(f"{source!r} is no model source; {EXAMPLES[SOURCE_PATTERN]}")
+    scheme, _, rest = source.partition("://")
+    first, _, tail = rest.partition("/")
+    if scheme == "pvc":
+        return ClaimSource(claim=first, path=tail)
+    name, _, file = tail.partition("/")
+    return HubSource(owner=first, name=name, file=file or None)

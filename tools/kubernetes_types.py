@@ -1,0 +1,111 @@
+"""Derives structural schemas of the embedded Kubernetes types from the models of the Kubernetes client.
+
+The client's models know names, types and required fields; choices and ranges that Kubernetes checks are added from the
+tables below, and every string, list and map gets a bound, without which the API server cannot estimate a CEL rule.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kubernetes.client import models
+
+EMBEDDED = (
+    "V1Affinity", "V1CSIVolumeSource", "V1ConfigMapVolumeSource", "V1DownwardAPIVolumeSource", "V1EmptyDirVolumeSource",
+    "V1EphemeralVolumeSource", "V1HostPathVolumeSource", "V1ImageVolumeSource", "V1NFSVolumeSource",
+    "V1PersistentVolumeClaimVolumeSource", "V1PodSecurityContext", "V1ProjectedVolumeSource", "V1SecretVolumeSource",
+    "V1Toleration", "V1TopologySpreadConstraint",
+)  # fmt: skip
+"""The types that the InferenceService holds."""
+
+LEFT_OUT = {
+    ("V1PodSecurityContext", "windowsOptions"),  # the pods run Linux
+    ("V1PersistentVolumeClaimTemplate", "metadata"),  # named below: only labels and annotations count
+    ("V1PersistentVolumeClaimSpec", "dataSource"),  # dataSourceRef says the same and more
+    ("V1VolumeProjection", "clusterTrustBundle"),
+    ("V1VolumeProjection", "podCertificate"),
+}
+"""Fields that Kubernetes has and that make no sense here."""
+
+_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_CHOICES = {
+    ("V1Toleration", "operator"): ("Exists", "Equal"),
+    ("V1Toleration", "effect"): ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    ("V1NodeSelectorRequirement", "operator"): (*_LABEL_OPERATORS, "Gt", "Lt"),
+    ("V1LabelSelectorRequirement", "operator"): _LABEL_OPERATORS,
+    ("V1TopologySpreadConstraint", "whenUnsatisfiable"): ("DoNotSchedule", "ScheduleAnyway"),
+    ("V1TopologySpreadConstraint", "nodeAffinityPolicy"): ("Honor", "Ignore"),
+    ("V1TopologySpreadConstraint", "nodeTaintsPolicy"): ("Honor", "Ignore"),
+    ("V1PodSecurityContext", "fsGroupChangePolicy"): ("OnRootMismatch", "Always"),
+    ("V1PodSecurityContext", "seLinuxChangePolicy"): ("MountOption", "Recursive"),
+    ("V1PodSecurityContext", "supplementalGroupsPolicy"): ("Merge", "Strict"),
+    ("V1SeccompProfile", "type"): ("RuntimeDefault", "Localhost", "Unconfined"),
+    ("V1AppArmorProfile", "type"): ("RuntimeDefault", "Localhost", "Unconfined"),
+    ("V1PersistentVolumeClaimSpec", "volumeMode"): ("Filesystem", "Block"),
+    ("V1ImageVolumeSource", "pullPolicy"): ("Always", "Never", "IfNotPresent"),
+}
+_RANGES = {
+    ("V1PreferredSchedulingTerm", "weight"): (1, 100),
+    ("V1WeightedPodAffinityTerm", "weight"): (1, 100),
+    ("V1TopologySpreadConstraint", "maxSkew"): (1, 2**31 - 1),
+    ("V1TopologySpreadConstraint", "minDomains"): (1, 2**31 - 1),
+    ("V1ServiceAccountTokenProjection", "expirationSeconds"): (600, 2**32),
+}
+_INT32 = ("defaultMode", "mode")
+_QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
+_QUANTITIES = {("V1EmptyDirVolumeSource", "sizeLimit"), ("V1ResourceFieldSelector", "divisor")}
+_QUANTITY_MAPS = {("V1VolumeResourceRequirements", "limits"), ("V1VolumeResourceRequirements", "requests")}
+MAX_ITEMS, MAX_ENTRIES, MAX_LENGTH = 32, 32, 512
+
+
+def embedded_types() -> str:
+    """Return ``operator/stoker/api/kubernetes_types.json``."""
+    schemas = {name: _object(name) for name in EMBEDDED}
+    return json.dumps(schemas, indent=1, sort_keys=True) + "\n"
+
+
+def _object(name: str) -> dict[str, Any]:
+    model = getattr(models, name)
+    fields: Mapping[str, str] = model.openapi_types
+    properties, required = {}, []
+    for attribute, kind in fields.items():
+        field = model.attribute_map[attribute]
+        if (name, field) in LEFT_OUT:
+            continue
+        properties[field] = _of(kind, name, field)
+        if model.model_fields[attribute].is_required():
+            required.append(field)
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**schema, "required": sorted(required)} if required else schema
+
+
+def _of(kind: str, owner: str, field: str) -> dict[str, Any]:
+    if match := re.fullmatch(r"List\[(.+)\]", kind):
+        return {"type": "array", "items": _of(match[1], owner, field), "maxItems": MAX_ITEMS}
+    if match := re.fullmatch(r"Dict\[str, (.+)\]", kind):
+        values = _quantity() if (owner, field) in _QUANTITY_MAPS else _of(match[1], owner, field)
+        return {"type": "object", "additionalProperties": values, "maxProperties": MAX_ENTRIES}
+    if kind == "str":
+        return _string(owner, field)
+    if kind == "int":
+        return _integer(owner, field)
+    return {"type": "boolean"} if kind == "bool" else _object(kind)
+
+
+def _string(owner: str, field: str) -> dict[str, Any]:
+    if (owner, field) in _QUANTITIES:
+        return _quantity()
+    choices = _CHOICES.get((owner, field))
+    return {"type": "string", "maxLength": MAX_LENGTH, **({"enum": list(choices)} if choices else {})}
+
+
+def _quantity() -> dict[str, Any]:
+    return {"type": "string", "maxLength": 32, "pattern": _QUANTITY}
+
+
+def _integer(owner: str, field: str) -> dict[str, Any]:
+    if field in _INT32:
+        return {"type": "integer", "format": "int32", "minimum": 0, "maximum": 0o777}
+    low, high = _RANGES.get((owner, field), (0, 2**63 - 1))
+    return {"type": "integer", "format": "int64", "minimum": low, "maximum": high}

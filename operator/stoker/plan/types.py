@@ -59,6 +59,15 @@ class EngineTraits:
     """True where ``maxLength`` bounds each sequence and the KV cache is one pool; False where slots divide it (llama.cpp)."""
     block_tokens: int
     """The KV cache is handed out in blocks of this many tokens; capacity is rounded down to it."""
+    kv_cache_step_bytes: int = 1
+    """An explicit KV cache can be told to the engine in multiples of this (1 GiB where it takes whole GiB only)."""
+    default_batched_tokens: tuple[tuple[int, int], ...] = ((0, 2048),)
+    """Tokens that one step computes unless told otherwise, as (device memory of at least so many bytes, tokens),
+    ascending. The activations of a step are sized by it."""
+    shares_memory: bool = True
+    """Its processes exchange data through ``/dev/shm``."""
+    host_overhead_bytes: int = 2**30
+    """Memory that its own processes take in the container of a CPU engine, weights and KV cache aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ class RankMemory:
     weight_bytes: int
     activation_bytes: int
     graph_bytes: int
+    overhead_bytes: int
+    """The driver's context and the buffers of collective communication."""
     kv_bytes_per_token: int
     kv_bytes_per_sequence: int
     """Bytes that a sequence holds whatever its length (sliding windows when full, state-space layers)."""

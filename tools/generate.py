@@ -6,15 +6,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tools.kubernetes_types import embedded_types
+from tools.manifests import chart_manifest, crd_manifest
+from tools.reference import api_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 
 KUBERNETES_TYPES = "operator/stoker/api/kubernetes_types.json"
+CRD = "crds/serving.stoker.dev_inferenceservices.yaml"
+CHART_CRD = "charts/stoker/templates/crds.yaml"
+REFERENCE = "docs/api.md"
 
 
 def generators() -> Mapping[str, Callable[[], str]]:
     """Return what makes each generated file, by its path in the repository, in the order of their making."""
-    return {KUBERNETES_TYPES: embedded_types}
+    return {
+        KUBERNETES_TYPES: embedded_types,
+        CRD: crd_manifest,
+        CHART_CRD: chart_manifest,
+        REFERENCE: api_reference,
+    }
 
 
 def stale(root: Path = ROOT) -> list[str]:

@@ -21,12 +21,21 @@ EMBEDDED = (
 
 LEFT_OUT = {
     ("V1PodSecurityContext", "windowsOptions"),  # the pods run Linux
-    ("V1PersistentVolumeClaimTemplate", "metadata"),  # named below: only labels and annotations count
+    ("V1PersistentVolumeClaimTemplate", "metadata"),  # the claim is the pod's own and is named after it
     ("V1PersistentVolumeClaimSpec", "dataSource"),  # dataSourceRef says the same and more
     ("V1VolumeProjection", "clusterTrustBundle"),
     ("V1VolumeProjection", "podCertificate"),
+    # newer than the oldest Kubernetes that Stoker runs on
+    ("V1ConfigMapVolumeSource", "defaultUser"),
+    ("V1DownwardAPIVolumeFile", "user"),
+    ("V1DownwardAPIVolumeSource", "defaultUser"),
+    ("V1EmptyDirVolumeSource", "mode"),
+    ("V1KeyToPath", "user"),
+    ("V1ProjectedVolumeSource", "defaultUser"),
+    ("V1SecretVolumeSource", "defaultUser"),
+    ("V1ServiceAccountTokenProjection", "user"),
 }
-"""Fields that Kubernetes has and that make no sense here."""
+"""Fields that Kubernetes has and the InferenceService has not."""
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _CHOICES = {

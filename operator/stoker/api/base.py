@@ -1,14 +1,23 @@
 """The base of every model of the API."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from stoker.api.cel import Rule
 from stoker.api.faults import Fault, join
+
+
+def add_to_schema(schema: JsonSchemaValue, extra: Mapping[str, Any]) -> JsonSchemaValue:
+    """Return ``schema``, or the part of it that is not null, with ``extra``."""
+    if "anyOf" not in schema:
+        return {**schema, **extra}
+    return {**schema, "anyOf": [{**part, **extra} if part.get("type") != "null" else part for part in schema["anyOf"]]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +25,10 @@ class ListMap:
     """Marks a list of objects as a map by ``key``: keys are unique, and each item is merged on its own."""
 
     key: str
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Say so in the structural schema."""
+        return add_to_schema(handler(core), {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [self.key]})
 
 
 class ApiModel(BaseModel):
@@ -33,6 +46,14 @@ class ApiModel(BaseModel):
         use_attribute_docstrings=True,
     )
     RULES: ClassVar[tuple[Rule, ...]] = ()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the model's schema with its rules."""
+        schema = handler.resolve_ref_schema(handler(core))
+        if cls.RULES:
+            schema["x-kubernetes-validations"] = [rule.to_schema() for rule in cls.RULES]
+        return schema
 
     def to_json(self) -> dict[str, Any]:
         """Return the object as the JSON that it came from: camelCase, absent fields left out."""

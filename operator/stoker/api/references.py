@@ -3,6 +3,13 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pydantic import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+EFFECT_KEY, KIND_KEY = "x-stoker-effect", "x-stoker-reference"
+"""Keys under which a schema carries the effect and the kind until the CRD is made of it."""
+
 
 class Effect(StrEnum):
     """What happens when the content of a referenced object changes; the value is what the API reference says."""
@@ -21,3 +28,7 @@ class Reference:
 
     kind: str
     effect: Effect
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Carry the effect to the reference and to the description of the field."""
+        return {**handler(core), EFFECT_KEY: self.effect.value, KIND_KEY: self.kind}

@@ -1,0 +1,182 @@
+"""From the models to the CustomResourceDefinition: structural schemas, rules, subresources, printer columns."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from stoker.api.inferenceservice import CATEGORY, GROUP, KIND, PLURAL, SHORT_NAME, VERSION, InferenceServiceSpec
+from stoker.api.references import EFFECT_KEY, KIND_KEY
+from stoker.api.status import InferenceServiceStatus
+
+NAME = f"{PLURAL}.{GROUP}"
+"""Name of the CustomResourceDefinition."""
+
+Schema = dict[str, Any]
+
+_CONDITION = '.status.conditions[?(@.type=="{}")].{}'
+_COLUMNS: tuple[tuple[str, str, str, int, str], ...] = (
+    ("Ready", "string", _CONDITION.format("Ready", "status"), 0, "Whether the newest revision serves in full."),
+    ("Model", "string", ".spec.model.source", 0, "Where the model comes from."),
+    ("Replicas", "integer", ".status.replicas", 0, "Number of pods."),
+    ("GPUs", "integer", ".status.gpus", 0, "GPUs held or waited for."),
+    ("Age", "date", ".metadata.creationTimestamp", 0, "Time since the object was made."),
+    ("Engine", "string", ".spec.engine.name", 1, "The engine."),
+    ("URL", "string", ".status.url", 1, "Address inside the cluster."),
+    ("Reason", "string", _CONDITION.format("Ready", "reason"), 1, "Why it is ready or not."),
+)
+_SELECTABLE = (".spec.model.source", ".spec.engine.name")
+
+
+@cache
+def inference_service_crd() -> Mapping[str, Any]:
+    """Return the CustomResourceDefinition of InferenceServices."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": NAME},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": [SHORT_NAME],
+                "categories": [CATEGORY],
+            },
+            "scope": "Namespaced",
+            "versions": [_version()],
+        },
+    }
+
+
+def _version() -> Schema:
+    return {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": _bare(object_schema())},
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
+        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+        "selectableFields": [{"jsonPath": path} for path in _SELECTABLE],
+    }
+
+
+def _column(name: str, kind: str, path: str, priority: int, description: str) -> Schema:
+    column: Schema = {"name": name, "type": kind, "jsonPath": path, "description": description}
+    return {**column, "priority": priority} if priority else column
+
+
+def object_schema() -> Schema:
+    """Return the schema of the whole object, with the effects of references still in it (``EFFECT_KEY``)."""
+    status = structural_schema(InferenceServiceStatus)
+    return {
+        "description": "One model, declared as it shall be served.",
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": "Version of the schema.", "maxLength": 64},
+            "kind": {"type": "string", "description": "Kind of the object.", "maxLength": 64},
+            "metadata": {"type": "object"},
+            "spec": structural_schema(InferenceServiceSpec),
+            # Until the operator has looked at an object, no reader may take it for finished.
+            "status": {**status, "default": {"observedGeneration": -1}},
+        },
+    }
+
+
+def structural_schema(model: type[BaseModel]) -> Schema:
+    """Return a model's schema as Kubernetes wants it: one tree, without references, nulls, or titles."""
+    schema = model.model_json_schema(by_alias=True, mode="validation")
+    return _structural(schema, schema.get("$defs", {}))
+
+
+def _structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+    plain = _resolved(schema, definitions)
+    result: Schema = {key: plain[key] for key in _KEPT if key in plain}
+    if "description" in result:
+        result["description"] = " ".join(str(result["description"]).split())
+    if result.get("default") is None:
+        result.pop("default", None)
+    _below(result, plain, lambda part: _structural(part, definitions))
+    return _with_list_type(_with_format(result))
+
+
+_KEPT = (
+    "description", "type", "enum", "default", "format", "pattern", "minLength", "maxLength", "minimum", "maximum",
+    "minItems", "maxItems", "maxProperties", "required", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
+    "x-kubernetes-validations", EFFECT_KEY, KIND_KEY,
+)  # fmt: skip
+
+
+def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``schema`` with its reference followed and its null dropped; what stands beside them wins."""
+    if "anyOf" in schema:
+        inner = next(part for part in schema["anyOf"] if part.get("type") != "null")
+        return {**_resolved(inner, definitions), **{key: schema[key] for key in schema if key != "anyOf"}}
+    if "$ref" in schema:
+        target = definitions[schema["$ref"].rpartition("/")[2]]
+        return {**target, **{key: schema[key] for key in schema if key != "$ref"}}
+    return schema
+
+
+def _below(result: Schema, schema: Mapping[str, Any], convert: Callable[[Mapping[str, Any]], Schema]) -> None:
+    if "properties" in schema:
+        result["properties"] = {name: convert(part) for name, part in schema["properties"].items()}
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        result["additionalProperties"] = convert(schema["additionalProperties"])
+    if "items" in schema:
+        result["items"] = convert(schema["items"])
+
+
+def _with_format(schema: Schema) -> Schema:
+    if schema.get("type") != "integer" or "format" in schema:
+        return schema
+    return {**schema, "format": "int32" if schema.get("maximum", 2**31) < 2**31 else "int64"}
+
+
+def _with_list_type(schema: Schema) -> Schema:
+    if schema.get("type") != "array":
+        return schema
+    return {"x-kubernetes-list-type": "atomic", **schema}
+
+
+def _bare(schema: Mapping[str, Any]) -> Schema:
+    """Return ``schema`` as the API server takes it: the effects of references moved into the descriptions."""
+    result = {key: value for key, value in schema.items() if key not in {EFFECT_KEY, KIND_KEY}}
+    if EFFECT_KEY in schema:
+        result["description"] = f"{schema['description']} Effect: {schema[EFFECT_KEY]}."
+    _below(result, schema, _bare)
+    return result
+
+
+def schema_gap(served: Mapping[str, Any]) -> str | None:
+    """Return which field the served CustomResourceDefinition lacks, the first found; None where it has them all.
+
+    A field that the served schema lacks would be pruned silently from what users apply.
+    """
+    for version in served.get("spec", {}).get("versions", ()):
+        if version.get("name") == VERSION:
+            return _gap(_bare(object_schema()), version.get("schema", {}).get("openAPIV3Schema", {}), "")
+    return f"version {VERSION}"
+
+
+def _gap(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> str | None:
+    for name, part in ours.get("properties", {}).items():
+        where = f"{path}.{name}" if path else name
+        if name not in theirs.get("properties", {}):
+            return where
+        if gap := _gap(part, theirs["properties"][name], where):
+            return gap
+    if "items" in ours:
+        return _gap(ours["items"], theirs.get("items", {}), f"{path}[]")
+    return None

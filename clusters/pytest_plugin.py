@@ -1,0 +1,61 @@
+"""Fixtures for tests that need a real cluster. Load it with `pytest_plugins = ["clusters.pytest_plugin"]`."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from clusters.controlplane import ControlPlane
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """One control plane for the whole session, with kwok for nodes that carry its annotation.
+
+    Namespaces enforce Pod Security `restricted`. A test keeps to namespaces and nodes of its own.
+    """
+    with ControlPlane() as plane:
+        yield plane
+
+
+@pytest.fixture
+def new_namespace(control_plane: ControlPlane) -> Iterator[Callable[..., str]]:
+    """A function that makes a fresh namespace, with labels where given; all of them are deleted after the test."""
+    made: list[str] = []
+
+    def make(**labels: str) -> str:
+        name = f"test-{next(_NUMBERS)}"
+        metadata = {"name": name, "labels": labels}
+        control_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        made.append(name)
+        return name
+
+    yield make
+    if made:
+        control_plane.kubectl("delete", "namespace", *made, "--wait=false")
+
+
+@pytest.fixture
+def namespace(new_namespace: Callable[..., str]) -> str:
+    """The name of a fresh namespace."""
+    return new_namespace()
+
+
+@pytest.fixture
+def new_nodes(control_plane: ControlPlane) -> Iterator[Callable[..., None]]:
+    """A function that creates nodes, see `tests/builders/nodes.py`; they are deleted after the test.
+
+    Nodes belong to the whole cluster: one that stays would offer its GPUs to every later test.
+    """
+    made: list[str] = []
+
+    def make(*nodes: Mapping[str, Any]) -> None:
+        made.extend(node["metadata"]["name"] for node in nodes)
+        control_plane.apply(*nodes)
+
+    yield make
+    if made:
+        control_plane.kubectl("delete", "node", *made, "--ignore-not-found")

@@ -123,6 +123,13 @@ class ReferenceView:
     data: Mapping[str, str] | None = None
     """Content of a ConfigMap that planning reads (``model.facts``); never of a Secret."""
     problem: str | None = None
+    optional: bool = False
+    """The pods start without it (``optional: true`` of the reference); its absence is no fault."""
+
+    @property
+    def rolls(self) -> bool:
+        """Whether a change of its content makes a new revision (N19): variables are read when a pod starts."""
+        return self.field_path.startswith("spec.pod.env")
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,10 @@ class Invocation:
     user_id: int
     group_id: int
     model_path: str | None
-    """Where a model on a volume is mounted; None when the engine downloads it."""
+    """Where the root of the model's claim is mounted, read-only; None when the engine downloads the model.
+
+    The whole claim, not the model's folder alone: a snapshot of the Hub's cache links to files beside it.
+    """
     longest_prefill_seconds: int
     """How long a healthy engine may show no progress while requests run."""
     drains_on_sigterm: bool
@@ -73,5 +76,8 @@ class Engine(Protocol):
     def faults(self, spec: InferenceServiceSpec) -> Sequence[Fault]:
         """Return what this engine at this version cannot do, owned arguments in ``engine.args`` included."""
 
-    def invocation(self, spec: InferenceServiceSpec, layout: Layout) -> Invocation:
-        """Return how the engine is started for a layout."""
+    def invocation(self, spec: InferenceServiceSpec, layout: Layout, service_name: str) -> Invocation:
+        """Return how the engine is started for a layout. ``service_name`` is served where ``model.names`` is absent.
+
+        Only for a spec without ``faults``: what the engine cannot do is not rendered.
+        """

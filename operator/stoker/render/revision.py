@@ -1,0 +1,169 @@
+"""Revisions: what rolls pods, and what never does.
+
+A pod template is rendered once per input and kept in a ControllerRevision, whose data is immutable. The input is what
+people wrote that concerns pods, and the content of the objects that they named (N19). What was only observed (nodes,
+free GPUs, tables of facts) and the operator's own version are not part of it: they are frozen in the revision, so that
+neither a new node nor an upgrade of the operator rolls a pod (N6).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.agent.config import PROTOCOL
+from stoker.plan.snapshot import ReferenceView, RevisionView
+from stoker.plan.types import Layout
+from stoker.render.canonical import canonical, digest, short_digest
+from stoker.render.identity import ServiceIdentity
+from stoker.render.labels import REVISION
+from stoker.render.layout_codec import layout_from_json, layout_to_json
+from stoker.render.meta import child_meta, with_applied_hash
+from stoker.render.names import revision_name
+
+FORMAT = 1
+"""Version of the shape of a revision's data."""
+
+MAX_BYTES = 64 * 1024
+"""Largest data of a revision, in bytes."""
+
+KEPT = 5
+"""How many revisions of a service stay."""
+
+ABSENT = "absent"
+"""Stands for the digest of an optional object that does not exist."""
+
+NOT_OF_PODS = frozenset(
+    {"replicas", "scaling", "slo", "paused", "rollout", "routing", "access", "monitoring"},
+)
+"""Fields of the spec that concern no pod template; a change of them makes no revision."""
+
+
+class RevisionTooLargeError(ValueError):
+    """The data of a revision exceeds ``MAX_BYTES``; ``size_bytes`` says by how much."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"the rendered revision takes {size_bytes} bytes, and at most {MAX_BYTES} are stored")
+        self.size_bytes = size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionInputs:
+    """What people wrote that concerns pods: ``spec`` as stored, digests by ``Kind/name``, the restart mark."""
+
+    spec: Mapping[str, Any]
+    references: Mapping[str, str]
+    restarted_at: str | None
+
+    @property
+    def hash(self) -> str:
+        """The input hash: equal for equal intent about pods, whenever it was written."""
+        return input_hash(self.spec, self.references)
+
+    @property
+    def key(self) -> str:
+        """The revision's key: the input hash, and the time at which a fresh render was asked for."""
+        return short_digest({"inputs": self.hash, "restartedAt": self.restarted_at})
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionData:
+    """A revision as it is stored. ``layout`` is None where an operator of another version wrote it in other words."""
+
+    key: str
+    number: int
+    inputs: RevisionInputs
+    engine: str
+    template: Mapping[str, Any]
+    layout: Layout | None
+    agent_image: str
+    agent_protocol: int
+    renderer_version: str
+    strategy: str
+    """The way to replace that the free GPUs allowed when the revision was made: Surge, Replace or Recreate."""
+    strategy_reason: str
+
+
+def input_hash(spec: Mapping[str, Any], references: Mapping[str, str]) -> str:
+    """Return the hash over the part of the stored ``spec`` that concerns pods, and over the digests of references."""
+    return digest({"spec": pod_inputs(spec), "references": dict(references)})
+
+
+def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of the stored spec that concerns pods, present keys only: defaults change, intent does not."""
+    return {field: value for field, value in spec.items() if field not in NOT_OF_PODS}
+
+
+def revision_inputs(spec: Mapping[str, Any], references: Sequence[ReferenceView]) -> RevisionInputs:
+    """Return the inputs of the revision that ``spec`` asks for."""
+    found: dict[str, set[str]] = {}
+    for view in references:
+        if view.rolls:
+            found.setdefault(f"{view.kind}/{view.name}", set()).add(view.digest or ABSENT)
+    digests = {name: "+".join(sorted(several)) for name, several in found.items()}
+    return RevisionInputs(pod_inputs(spec), digests, (spec.get("rollout") or {}).get("restartedAt"))
+
+
+def known_revision(inputs: RevisionInputs, revisions: Sequence[RevisionData]) -> RevisionData | None:
+    """Return the stored revision that answers ``inputs``; None where a new one has to be made.
+
+    A restart mark asks for its own revision. Without one the newest revision of the same input stays: taking the mark
+    away (a self-heal does) must roll nothing.
+    """
+    same = [revision for revision in revisions if revision.inputs.hash == inputs.hash]
+    if inputs.restarted_at is not None:
+        same = [revision for revision in same if revision.inputs.restarted_at == inputs.restarted_at]
+    return max(same, key=lambda revision: revision.number, default=None)
+
+
+def build_revision(service: ServiceIdentity, data: RevisionData) -> dict[str, Any]:
+    """Return the ControllerRevision. Raises ``RevisionTooLargeError``."""
+    content = _content(data)
+    size = len(canonical(content).encode())
+    if size > MAX_BYTES:
+        raise RevisionTooLargeError(size)
+    meta = child_meta(service, data.engine, revision_name(service.name, data.key))
+    meta["labels"][REVISION] = data.key
+    head = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": meta}
+    return with_applied_hash({**head, "revision": data.number, "data": content})
+
+
+def parse_revision(view: RevisionView) -> RevisionData | None:
+    """Return a stored revision; None for one whose format this operator does not know."""
+    content = view.data
+    if content.get("format") != FORMAT:
+        return None
+    inputs, strategy = content["inputs"], content["strategy"]
+    return RevisionData(
+        key=content["key"],
+        number=view.number,
+        inputs=RevisionInputs(inputs["spec"], inputs["references"], inputs.get("restartedAt")),
+        engine=content["engine"],
+        template=content["template"],
+        layout=layout_from_json(content["layout"]),
+        agent_image=content["agent"]["image"],
+        agent_protocol=content["agent"]["protocol"],
+        renderer_version=content["rendererVersion"],
+        strategy=strategy["type"],
+        strategy_reason=strategy["reason"],
+    )
+
+
+def _content(data: RevisionData) -> dict[str, Any]:
+    inputs = {"spec": data.inputs.spec, "references": data.inputs.references}
+    if data.inputs.restarted_at is not None:
+        inputs["restartedAt"] = data.inputs.restarted_at  # type: ignore[assignment]
+    return {
+        "format": FORMAT,
+        "key": data.key,
+        "rendererVersion": data.renderer_version,
+        "engine": data.engine,
+        "agent": {"image": data.agent_image, "protocol": data.agent_protocol},
+        "inputs": inputs,
+        "strategy": {"type": data.strategy, "reason": data.strategy_reason},
+        "layout": layout_to_json(data.layout) if data.layout else None,
+        "template": data.template,
+    }
+
+
+CURRENT_PROTOCOL = PROTOCOL
+"""The agents' protocol that today's renderer writes; agents of the two versions before are understood too."""

@@ -59,7 +59,7 @@ class EngineMetrics(_Model):
 class WarmupConfig(_Model):
     """Requests that the engine must answer before it takes traffic. No request means no warm-up."""
 
-    requests: int = Field(default=1, ge=0, le=64)
+    requests: int = Field(default=1, ge=0, le=100)
     prompts: tuple[Annotated[str, Field(min_length=1, max_length=32768)], ...] = Field(default=(), max_length=64)
     task: Literal["Generate"] = "Generate"
     max_tokens: int = Field(default=8, ge=1, le=1024)

@@ -60,7 +60,7 @@ def test_defaults_are_those_of_the_interface() -> None:
         ({"healthPath": "health"}, "healthPath"),
         ({"metricsPath": "/a b"}, "metricsPath"),
         ({"metrics": {"running": "not a name"}}, "metrics.running"),
-        ({"warmup": {"requests": 65}}, "warmup.requests"),
+        ({"warmup": {"requests": 101}}, "warmup.requests"),
         ({"warmup": {"task": "Embed"}}, "warmup.task"),
         ({"drainToken": "short"}, "drainToken"),
         ({"drainToken": "has a space"}, "drainToken"),

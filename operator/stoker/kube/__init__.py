@@ -1,0 +1,1 @@
+"""Input and output: everything that talks to the API server, and the small machines that decide when it may."""

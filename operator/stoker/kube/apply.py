@@ -1,0 +1,177 @@
+"""Writing children: created first, applied later, and never what is not ours (N22).
+
+The first creation is a create: a plain apply adopts whatever stands under that name. Every later apply carries the
+uid of the object that was seen, so that the API server refuses it when the object is another one or is gone. A child
+whose hash is the rendered one and whose fields are all still ours is not sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from stoker.kube.cache import Cache, version_of
+from stoker.kube.client import Client
+from stoker.kube.errors import AlreadyExists, Conflict, NotFound
+from stoker.kube.expectations import Expectation, Expectations
+from stoker.kube.ownership import as_apply_entries, covers, others_fields, owned_fields
+from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION
+from stoker.kube.views import CHILD_MANAGER, ChildEntry, object_ref
+from stoker.plan.snapshot import ObjectRef
+from stoker.render.meta import applied_hash
+
+
+class Result(StrEnum):
+    """What became of one child."""
+
+    CREATED = "created"
+    APPLIED = "applied"
+    UNCHANGED = "unchanged"
+    FOREIGN = "foreign"
+    """An object that the service does not control stands under that name; nothing was written."""
+    TERMINATING = "terminating"
+    """The object of before is on its way out; it is created anew when it is gone."""
+    STALE = "stale"
+    """It changed or went while it was worked on; look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result, and the foreign object where there is one."""
+
+    result: Result
+    foreign: ObjectRef | None = None
+
+
+class ChildWriter:
+    """Writes the children of services, and keeps the cache and the expectations up to date with what it wrote.
+
+    Methods raise the ApiErrors of the client, apart from those that an Outcome expresses.
+    """
+
+    def __init__(self, client: Client, cache: Cache, expectations: Expectations, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._cache = cache
+        self._expectations = expectations
+        self._clock = clock
+
+    async def ensure(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+        """Bring one child to what was rendered."""
+        metadata = manifest["metadata"]
+        known = self._cache.children[manifest["kind"]].named(metadata["namespace"], metadata["name"])
+        if known is None:
+            return await self._create(manifest, owner_uid)
+        return await self._bring(manifest, known, owner_uid)
+
+    async def ensure_revision(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+        """Store a revision. Its data is immutable: one that stands and is ours is the same one."""
+        metadata = manifest["metadata"]
+        try:
+            raw = await self._client.create(CONTROLLER_REVISION, metadata["namespace"], manifest, CHILD_MANAGER)
+        except AlreadyExists:
+            raw = await self._client.get(CONTROLLER_REVISION, metadata["namespace"], metadata["name"])
+            ref = object_ref("ControllerRevision", raw)
+            if ref.controller_uid != owner_uid:
+                return Outcome(Result.FOREIGN, ref)
+        self._remember("ControllerRevision", raw)
+        return Outcome(Result.CREATED)
+
+    async def delete(self, ref: ObjectRef) -> None:
+        """Delete an object of ours, in the background, only while it is the one that was seen."""
+        # Gone, or another one stands there already: either way this one is no more.
+        with contextlib.suppress(NotFound, Conflict):
+            await self._client.delete(CHILDREN[ref.kind], ref.namespace, ref.name, uid=ref.uid)
+        self._cache.shelf(ref.kind).remove(ref.uid)
+        self._expectations.forget(ref.uid)
+
+    async def _create(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+        kind, metadata = manifest["kind"], manifest["metadata"]
+        try:
+            raw = await self._client.create(CHILDREN[kind], metadata["namespace"], manifest, CHILD_MANAGER)
+        except AlreadyExists:
+            return await self._meet(manifest, owner_uid)
+        self._remember(kind, raw, complete=True)
+        return Outcome(Result.CREATED)
+
+    async def _meet(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+        """Look at the object that stands in the way: one of ours that the watch does not show, or a foreign one."""
+        kind, metadata = manifest["kind"], manifest["metadata"]
+        try:
+            raw = await self._client.get(CHILDREN[kind], metadata["namespace"], metadata["name"])
+        except NotFound:
+            return Outcome(Result.STALE)
+        self._cache.put(kind, raw)
+        known = self._cache.children[kind].get(raw["metadata"]["uid"])
+        if known is None:
+            return Outcome(Result.TERMINATING)
+        return await self._bring(manifest, known, owner_uid)
+
+    async def _bring(self, manifest: Mapping[str, Any], known: ChildEntry, owner_uid: str) -> Outcome:
+        if known.ref.controller_uid != owner_uid:
+            return Outcome(Result.FOREIGN, known.ref)
+        if known.ref.terminating:
+            return Outcome(Result.TERMINATING)
+        if self._is_unchanged(manifest, known):
+            return Outcome(Result.UNCHANGED)
+        try:
+            await self._hand_over(known.ref)
+            body = {**manifest, "metadata": {**manifest["metadata"], "uid": known.ref.uid}}
+            raw = await self._client.apply(CHILDREN[known.ref.kind], known.ref.namespace, body, CHILD_MANAGER)
+        except (Conflict, NotFound):
+            await self._refresh(known.ref)
+            return Outcome(Result.STALE)
+        self._remember(known.ref.kind, raw, complete=True)
+        return Outcome(Result.APPLIED)
+
+    def _is_unchanged(self, manifest: Mapping[str, Any], known: ChildEntry) -> bool:
+        if known.ref.applied_hash != applied_hash(manifest):
+            return False
+        if known.managed is None:
+            return True
+        managed = known.managed.unpack()
+        if not covers(owned_fields(managed, CHILD_MANAGER), others_fields(managed, CHILD_MANAGER), manifest):
+            return False
+        self._cache.children[known.ref.kind].replace(known.uid, known.verified())
+        return True
+
+    async def _hand_over(self, ref: ObjectRef) -> None:
+        """Turn our ``Update`` entry, left by the create, into an ``Apply`` entry: else an apply removes nothing."""
+        raw = await self._client.get(CHILDREN[ref.kind], ref.namespace, ref.name)
+        entries = as_apply_entries(raw["metadata"].get("managedFields") or [], CHILD_MANAGER)
+        if entries is None:
+            return
+        operations: list[Mapping[str, Any]] = [
+            {"op": "test", "path": "/metadata/uid", "value": ref.uid},
+            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+            # A replaced resourceVersion is a precondition: the patch fails with a conflict when the object has moved
+            # on.
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"]},
+        ]
+        await self._client.json_patch(CHILDREN[ref.kind], ref.namespace, ref.name, operations, CHILD_MANAGER)
+
+    async def _refresh(self, ref: ObjectRef) -> None:
+        """Read an object whose state was not what the cache said."""
+        try:
+            raw = await self._client.get(CHILDREN[ref.kind], ref.namespace, ref.name)
+        except NotFound:
+            self._cache.shelf(ref.kind).remove(ref.uid)
+            self._expectations.forget(ref.uid)
+            return
+        if raw["metadata"]["uid"] != ref.uid:
+            self._cache.shelf(ref.kind).remove(ref.uid)
+        self._cache.put(ref.kind, raw)
+
+    def _remember(self, kind: str, raw: Mapping[str, Any], *, complete: bool = False) -> None:
+        """Keep the answer of a write. ``complete``: we own all that we sent, since we have just sent it."""
+        metadata = raw["metadata"]
+        self._cache.put(kind, raw)
+        if complete:
+            shelf = self._cache.children[kind]
+            entry = shelf.get(metadata["uid"])
+            if entry is not None and entry.ref.resource_version == metadata["resourceVersion"]:
+                shelf.replace(metadata["uid"], entry.verified())
+        expectation = Expectation(kind, metadata["namespace"], metadata["name"], version_of(raw), self._clock())
+        self._expectations.expect(metadata["uid"], expectation)

@@ -282,9 +282,7 @@ def test_a_bad_config_is_one_clear_sentence(config: dict[str, Any], message: str
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(
-    "index", [{"metadata": {"total_size": -1}}, {"metadata": {"total_size": "1"}}, {"metadata": []}]
-)
+@pytest.mark.parametrize("metadata", [{"total_size": -1}, {"total_size": "1"}, []])
 def test_a_bad_index_is_one_clear_sentence(metadata: object) -> None:
     with pytest.raises(FactsError, match=r"^model\.safetensors\.index\.json\.metadata"):
         facts_from_config(a_config(), {"metadata": metadata})

@@ -1,0 +1,269 @@
+"""The loops around the state machine: they watch the engine, warm it up, and hold drains open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from stoker.agent import drain as drains
+from stoker.agent.config import AgentConfig
+from stoker.agent.drain import Done, Drain, DrainLimits
+from stoker.agent.engine import Answer
+from stoker.agent.listener import Listener
+from stoker.agent.metrics import Reading
+from stoker.agent.state import Health, Limits, Models, Observation, Page, Phase, Verdict, step
+from stoker.agent.state import liveness as judge_liveness
+from stoker.agent.state import phase as judge_phase
+from stoker.agent.state import readiness as judge_readiness
+from stoker.agent.state import startup as judge_startup
+from stoker.agent.store import Saved, Store, resume, snapshot
+from stoker.agent.warmup import WarmupPlan, warm_up
+
+log = logging.getLogger("stoker.agent")
+
+DRAIN_CALLERS_LIMIT: Final = 16
+
+
+class Engine(Protocol):
+    """What the loops need of the engine's client."""
+
+    async def health(self) -> Health:
+        """Ask the health path."""
+        ...
+
+    async def models(self) -> Models:
+        """Look for the served name."""
+        ...
+
+    async def metrics(self) -> Reading | None:
+        """Read the metrics page."""
+        ...
+
+    async def post(self, path: str, body: dict[str, object], limit_seconds: float) -> Answer:
+        """Send a JSON request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """Pauses of the loops, in seconds. A drain reads the metrics page at the pace of `watch`."""
+
+    watch: float = 1.0
+    metrics: float = 2.0
+    retry_limit: float = 10.0
+    drain_check: float = 0.2
+
+
+class TooManyDrainsError(Exception):
+    """More callers wait for the drain than are let in."""
+
+
+class Observer:
+    """The agent's knowledge of its engine, kept up to date by `run`."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        engine: Engine,
+        listener: Callable[[], Listener],
+        store: Store,
+        clock: Callable[[], float],
+        rhythm: Rhythm = Rhythm(),
+        limits: Limits | None = None,
+    ) -> None:
+        self.config = config
+        self.limits = limits or Limits(config.longest_prefill_seconds, config.startup_budget_seconds)
+        self._engine, self._listener, self._store, self._clock, self._rhythm = engine, listener, store, clock, rhythm
+        self._drain: Drain | None = None
+        self._drain_callers = 0
+        self._drain_limits = DrainLimits(config.settle_seconds, config.quiet_seconds, config.drain_budget_seconds)
+        self._hurry = asyncio.Event()
+        self.beat_at = clock()
+        self.state = resume(store.load(), listener(), clock())
+        self._saved: Saved | None = None
+        self._told = self.phase
+        self._save()
+        log.info("the agent watches its engine", extra={"phase": self._told, "incarnation": self.state.incarnation})
+
+    # ---- what is known ----------------------------------------------------------------------------------------------
+
+    @property
+    def draining(self) -> bool:
+        """Whether a caller waits for a drain."""
+        return self._drain is not None
+
+    @property
+    def phase(self) -> Phase:
+        """The phase now."""
+        return judge_phase(self.state, self._clock(), self.limits, self.draining)
+
+    def startup(self) -> Verdict:
+        """The answer of the startup probe."""
+        return judge_startup(self.state, self._clock(), self.limits)
+
+    def readiness(self) -> Verdict:
+        """The answer of the readiness probe."""
+        return judge_readiness(self.state, self._clock(), self.limits, self.draining)
+
+    def liveness(self) -> Verdict:
+        """The answer of the liveness probe."""
+        return judge_liveness(self.state, self._clock(), self.limits)
+
+    def reading(self, newest_seconds: float) -> Reading | None:
+        """The last metrics page of this incarnation, unless it is older than that."""
+        read_at = self.state.load.read_at
+        return self.state.load.reading if read_at is not None and self._clock() - read_at <= newest_seconds else None
+
+    def silent_seconds(self) -> float:
+        """How long ago the loops last went round."""
+        return self._clock() - self.beat_at
+
+    # ---- observations -----------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Read the socket table now, so that no probe answers for an engine that is gone."""
+        self.apply(self._listener())
+
+    def apply(self, seen: Observation, incarnation: int | None = None) -> None:
+        """Take in one observation, and tell and store what it changed."""
+        self.state = step(self.state, seen, self._clock(), incarnation)
+        if isinstance(seen, Page) and self._drain is not None:
+            self._drain = drains.see(self._drain, seen.reading, self._clock(), self.config.metrics, self._drain_limits)
+        self._tell()
+        self._save()
+
+    def _tell(self) -> None:
+        before, self._told = self._told, self.phase
+        if self._told is not before:
+            known = {"phase": self._told, "before": before, "incarnation": self.state.incarnation}
+            log.info("the engine changed its phase", extra={**known, "reason": self.readiness().reason})
+
+    def _save(self) -> None:
+        saved = snapshot(self.state)
+        if saved != self._saved:
+            self._saved = saved
+            self._store.save(saved)
+
+    # ---- loops ------------------------------------------------------------------------------------------------------
+
+    async def run(self, beat: Callable[[], None] = lambda: None) -> None:
+        """Watch until cancelled. Raises where a loop fails: the worker then ends and is restarted."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch(beat))
+            group.create_task(self._watch_health())
+            group.create_task(self._watch_metrics())
+            group.create_task(self._prepare())
+
+    async def _watch(self, beat: Callable[[], None]) -> None:
+        while True:
+            self.look()
+            self.beat_at = self._clock()
+            beat()
+            await asyncio.sleep(self._rhythm.watch)
+
+    async def _watch_health(self) -> None:
+        while True:
+            incarnation = self.state.incarnation
+            self.apply(await self._engine.health(), incarnation)
+            await asyncio.sleep(self._rhythm.watch)
+
+    async def _watch_metrics(self) -> None:
+        while True:
+            self._hurry.clear()
+            incarnation = self.state.incarnation
+            reading = await self._engine.metrics() if self.state.started else None
+            if reading is not None:
+                self.apply(Page(reading), incarnation)
+            await self._pause(self._rhythm.watch if self.draining else self._rhythm.metrics)
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, but not while a drain has just begun."""
+        try:
+            await asyncio.wait_for(self._hurry.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def _prepare(self) -> None:
+        """Find the model and warm up, again for each incarnation."""
+        retry = self._rhythm.watch
+        while True:
+            incarnation = self.state.incarnation
+            if self.state.listening and not self.state.started:
+                self.apply(await self._engine.models(), incarnation)
+            failed = self.state.started and not self.state.warm and not await self._warm_up()
+            retry = min(2 * retry, self._rhythm.retry_limit) if failed else self._rhythm.watch
+            await asyncio.sleep(retry)
+
+    async def _warm_up(self) -> bool:
+        incarnation = self.state.incarnation
+        plan = WarmupPlan.of(self.config.served_name, self.config.warmup)
+        begun = self._clock()
+        result = await warm_up(self._engine, plan, self.limits.startup_budget)
+        self.apply(result, incarnation)
+        took = round(self._clock() - begun, 3)
+        level = logging.INFO if result.done else logging.WARNING
+        log.log(level, "warm-up ended", extra={"done": result.done, "reason": result.detail, "seconds": took})
+        return result.done
+
+    # ---- drain ------------------------------------------------------------------------------------------------------
+
+    async def drain(self) -> Done:
+        """Hold until the engine is drained, or there is nothing to wait for. A caller that is cancelled lets go.
+
+        Callers share one drain. Raises TooManyDrainsError.
+        """
+        self.look()
+        done = drains.refusal(self.phase)
+        if done is not None:
+            return done
+        async with self._draining():
+            while True:
+                done = self._drain_ending()
+                if done is not None:
+                    return done
+                await asyncio.sleep(self._rhythm.drain_check)
+
+    def _drain_ending(self) -> Done | None:
+        self.look()
+        return drains.ending(self._drain, self.phase, self._clock(), self._drain_limits) if self._drain else None
+
+    @asynccontextmanager
+    async def _draining(self) -> AsyncIterator[None]:
+        if self._drain_callers >= DRAIN_CALLERS_LIMIT:
+            raise TooManyDrainsError
+        self._drain_callers += 1
+        if self._drain is None:
+            self._drain = drains.begin(self._clock(), self.reading(newest_seconds=10))
+            self._hurry.set()
+        self._tell()
+        try:
+            yield
+        finally:
+            self._drain_callers -= 1
+            if self._drain_callers == 0:
+                self._drain = None
+            self._tell()
+
+
+def status(observer: Observer) -> dict[str, object]:
+    """The agent's knowledge as one document."""
+    state = observer.state
+    return {
+        "protocol": observer.config.protocol,
+        "servedName": observer.config.served_name,
+        "phase": observer.phase,
+        "incarnation": state.incarnation,
+        "started": state.started,
+        "warm": state.warm,
+        "draining": observer.draining,
+        "warmup": state.warmup.detail,
+        "reasons": {
+            "startup": observer.startup().reason,
+            "readiness": observer.readiness().reason,
+            "liveness": observer.liveness().reason,
+        },
+    }

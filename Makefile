@@ -17,6 +17,9 @@ help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 # ---- Python environment -------------------------------------------------------------------------------------------
+PIN = .venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make requirements"
+
 .PHONY: venv requirements
 venv: $(VENV)/.done ## Create the pinned Python environment
 	@ln -sfn $(VENV) .venv
@@ -29,10 +32,9 @@ $(VENV)/.done: requirements/dev.txt
 	@touch $@
 
 requirements: venv ## Pin the requirements anew, with hashes
-	@for name in operator dev; do \
-	  .venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
-	    --no-emit-find-links --custom-compile-command "make requirements" -o requirements/$$name.txt requirements/$$name.in; \
-	done
+	@$(PIN) -o requirements/operator.txt requirements/operator.in
+	@$(PIN) -o images/llama-cpp/requirements.txt images/llama-cpp/requirements.in
+	@$(PIN) -c requirements/operator.txt -o requirements/dev.txt requirements/dev.in
 
 # ---- Checks --------------------------------------------------------------------------------------------------------
 .PHONY: lint unit generate

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.agent.config import PROTOCOL
+from stoker.api.faults import Fault
 from stoker.plan.snapshot import ReferenceView, RevisionView
 from stoker.plan.types import Layout
 from stoker.render.canonical import canonical, digest, short_digest
@@ -39,11 +40,12 @@ NOT_OF_PODS = frozenset(
 
 
 class RevisionTooLargeError(ValueError):
-    """The data of a revision exceeds ``MAX_BYTES``; ``size_bytes`` says by how much."""
+    """The data of a revision exceeds ``MAX_BYTES``; ``fault`` says it to the person who wrote the spec."""
 
     def __init__(self, size_bytes: int) -> None:
-        super().__init__(f"the rendered revision takes {size_bytes} bytes, and at most {MAX_BYTES} are stored")
-        self.size_bytes = size_bytes
+        problem = f"the rendered pods take {size_bytes} bytes, and at most {MAX_BYTES} are stored"
+        self.fault = Fault("spec", problem, "shorten engine.args, warmup.prompts or pod", "RevisionTooLarge")
+        super().__init__(problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """N15: derived names fit 63 characters for every legal name, are legal themselves, and do not collide."""
 
 import re
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
@@ -12,17 +13,21 @@ DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 KEY = "0123456789"
 
-_EDGE, _INNER = "abcz0189", "abcz0189-"
 _part = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
 legal_names = st.lists(_part, min_size=1, max_size=6).map(".".join).filter(lambda name: len(name) <= 253)
 
-DERIVED = {
+
+def _revision_name(name: str) -> str:
+    return names.revision_name(name, KEY)
+
+
+DERIVED: Mapping[str, Callable[[str], str]] = {
     "Service": names.service_name,
     "Deployment": names.deployment_name,
     "PodDisruptionBudget": names.disruption_budget_name,
     "NetworkPolicy": names.network_policy_name,
     "ServiceAccount": names.service_account_name,
-    "ControllerRevision": lambda name: names.revision_name(name, KEY),
+    "ControllerRevision": _revision_name,
 }
 
 HARD = [

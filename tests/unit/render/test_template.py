@@ -1,0 +1,407 @@
+"""The pod template: what every engine pod must have, and what the user's fields make of it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from stoker.agent.config import AgentConfig
+from stoker.engines.interface import Invocation
+from stoker.plan.types import Layout
+from stoker.render.identity import ServiceIdentity
+from stoker.render.template import TemplateInputs, pod_template
+from tests.builders.layouts import GIB, a_layout, an_invocation
+from tests.builders.specs import SpecBuilder, a_spec
+
+CHAT = ServiceIdentity("team-a", "chat", "11111111-2222-3333-4444-555555555555")
+
+
+def template(
+    spec: SpecBuilder | None = None,
+    layout: Layout | None = None,
+    invocation: Invocation | None = None,
+    service: ServiceIdentity = CHAT,
+) -> dict[str, Any]:
+    inputs = TemplateInputs(
+        service=service,
+        spec=(spec or a_spec()).build(),
+        layout=layout or a_layout(),
+        invocation=invocation or an_invocation(),
+        agent_image="example.com/stoker:1",
+        revision="0123456789",
+    )
+    return pod_template(inputs)
+
+
+def pod(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = template(*args, **kwargs)["spec"]
+    return spec
+
+
+def engine(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    (container,) = pod(*args, **kwargs)["containers"]
+    assert container["name"] == "engine"
+    return dict(container)
+
+
+def agent(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    (container,) = pod(*args, **kwargs)["initContainers"]
+    assert container["name"] == "agent"
+    return dict(container)
+
+
+def agent_config(*args: Any, **kwargs: Any) -> AgentConfig:
+    (variable,) = agent(*args, **kwargs)["env"]
+    return AgentConfig.parse(variable["value"].replace("$$", "$"))
+
+
+# ---- argv and environment (N11, N13) -------------------------------------------------------------------------------
+HARD_ARGUMENTS = [
+    '{"method":"ngram","num_speculative_tokens":4}',
+    """{"a": "it's \\"quoted\\"", "b": "$(HOME) $HOME $$ $(( 1 + 1 ))"}""",
+    "--flag=$(POD_IP)",
+    "$",
+    "$$",
+    "a b\tc\nd",
+    "*;rm -rf /;`id`",
+    "ünïcode ☃",
+    "",
+]
+
+
+def _as_kubernetes_expands(text: str, variables: dict[str, str]) -> str:
+    """Kubernetes' own rule: `$$` is `$`, `$(NAME)` a known variable, everything else stands."""
+    out, i = "", 0
+    while i < len(text):
+        rest = text[i + 1 :]
+        if text[i] == "$" and rest[:1] == "$":
+            out, i = out + "$", i + 2
+        elif text[i] == "$" and rest[:1] == "(" and ")" in rest:
+            name = rest[1 : rest.index(")")]
+            out, i = out + variables.get(name, f"$({name})"), i + len(name) + 3
+        else:
+            out, i = out + text[i], i + 1
+    return out
+
+
+@pytest.mark.parametrize("argument", HARD_ARGUMENTS)
+def test_N11_arguments_arrive_byte_for_byte(argument: str) -> None:
+    container = engine(invocation=an_invocation("model", "--option", argument))
+    variables = {"HOME": "/cache/home", "POD_IP": "10.0.0.7"}
+    assert [_as_kubernetes_expands(word, variables) for word in container["args"]] == ["model", "--option", argument]
+
+
+def test_N11_no_shell_stands_between_the_spec_and_the_engine() -> None:
+    for container in (engine(), agent()):
+        assert isinstance(container["command"], list)
+        assert not any(word in {"sh", "bash", "-c"} for word in container["command"])
+
+
+def test_N11_prompts_of_the_warm_up_arrive_byte_for_byte() -> None:
+    spec = a_spec().set("warmup.prompts", HARD_ARGUMENTS[:-1])
+    (variable,) = agent(spec)["env"]
+    config = AgentConfig.parse(_as_kubernetes_expands(variable["value"], {"HOME": "/x"}))
+    assert list(config.warmup.prompts) == HARD_ARGUMENTS[:-1]
+
+
+def test_the_users_variable_takes_the_place_of_the_engines() -> None:
+    spec = a_spec().set("pod.env", [{"name": "OMP_NUM_THREADS", "value": "8"}])
+    env = engine(spec)["env"]
+    assert [variable for variable in env if variable["name"] == "OMP_NUM_THREADS"] == [
+        {"name": "OMP_NUM_THREADS", "value": "8"}
+    ]
+    assert len({variable["name"] for variable in env}) == len(env)
+
+
+def test_secrets_reach_the_engine_by_reference_only() -> None:
+    spec = a_spec().set("pod.env", [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}])
+    env = {variable["name"]: variable for variable in engine(spec)["env"]}
+    assert env["HF_TOKEN"] == {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "HF_TOKEN"}}}
+    assert env["KEY"] == {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+
+
+def test_the_users_variables_are_expanded_as_in_any_pod() -> None:
+    spec = a_spec().set("pod.env", [{"name": "A", "value": "$(HOME)/a"}])
+    assert {"name": "A", "value": "$(HOME)/a"} in engine(spec)["env"]
+
+
+# ---- GPUs and memory (N12) -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("gpus", [1, 2, 8])
+def test_N12_gpus_stand_on_the_engine_alone_with_equal_requests_and_limits(gpus: int) -> None:
+    layout = a_layout(gpus)
+    resources = engine(layout=layout)["resources"]
+    assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == str(gpus)
+    assert "nvidia.com/gpu" not in json.dumps(agent(layout=layout)["resources"])
+
+
+def test_a_cpu_engine_asks_for_no_gpu() -> None:
+    assert "nvidia.com/gpu" not in json.dumps(template(a_spec().on_cpu(), a_layout(0)))
+
+
+def test_memory_is_limited_to_what_is_requested_and_cpu_is_not_throttled() -> None:
+    resources = engine(layout=a_layout(memory_request_bytes=24 * GIB, cpu_request_millicores=2500))["resources"]
+    assert resources["requests"] == {"cpu": "2500m", "memory": "24Gi", "nvidia.com/gpu": "1"}
+    assert resources["limits"] == {"memory": "24Gi", "nvidia.com/gpu": "1"}
+
+
+def test_shared_memory_is_a_bounded_memory_volume() -> None:
+    volumes = {volume["name"]: volume for volume in pod()["volumes"]}
+    assert volumes["stoker-shm"] == {"name": "stoker-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}}
+    assert {"name": "stoker-shm", "mountPath": "/dev/shm"} in engine()["volumeMounts"]
+
+
+def test_shared_memory_of_the_layout_is_mounted_even_where_the_engine_names_none() -> None:
+    invocation = an_invocation(writable_paths=())
+    assert {"name": "stoker-shm", "mountPath": "/dev/shm"} in engine(invocation=invocation)["volumeMounts"]
+    none = a_layout(shm_bytes=0)
+    assert not [m for m in engine(layout=none, invocation=invocation)["volumeMounts"] if m["mountPath"] == "/dev/shm"]
+
+
+# ---- security ------------------------------------------------------------------------------------------------------
+def test_the_pod_passes_pod_security_restricted() -> None:
+    spec = pod()
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["securityContext"]["runAsUser"] != 0
+    for container in (*spec["initContainers"], *spec["containers"]):
+        context = container["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert context["readOnlyRootFilesystem"] is True
+        assert not context.get("privileged")
+    assert not {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"} & spec.keys()
+    allowed = {"emptyDir", "persistentVolumeClaim"}
+    assert all(set(volume) - {"name"} <= allowed for volume in spec["volumes"])
+
+
+def test_no_token_and_no_service_links_reach_the_engine() -> None:
+    spec = pod()
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["enableServiceLinks"] is False
+    assert spec["serviceAccountName"] == "chat-engine"
+
+
+def test_the_users_security_context_takes_effect_on_the_engine() -> None:
+    spec = a_spec().set("pod.securityContext", {"runAsUser": 1234, "supplementalGroups": [7]})
+    context = pod(spec)["securityContext"]
+    assert context["runAsUser"] == 1234
+    assert context["supplementalGroups"] == [7]
+    assert context["runAsNonRoot"] is True
+    assert "runAsUser" not in engine(spec)["securityContext"]
+    assert agent(spec)["securityContext"]["runAsUser"] == 65532
+
+
+def test_a_user_of_group_root_still_writes_its_volumes() -> None:
+    assert pod(invocation=an_invocation(user_id=2000, group_id=0))["securityContext"]["fsGroup"] == 2000
+
+
+# ---- probes, the end -----------------------------------------------------------------------------------------------
+def test_the_agent_answers_for_the_engine() -> None:
+    container = engine()
+    for name, path in (("startupProbe", "/startup"), ("readinessProbe", "/readiness"), ("livenessProbe", "/liveness")):
+        assert container[name]["httpGet"] == {"path": path, "port": 9090}
+    hook = container["lifecycle"]["preStop"]["httpGet"]
+    assert hook == {"path": f"/drain?token={CHAT.drain_token}", "port": 9090}
+    assert CHAT.drain_token == agent_config().drain_token
+
+
+@pytest.mark.parametrize("budget", [30, 899, 900, 5400])
+def test_the_startup_probe_waits_for_the_whole_budget_and_little_more(budget: int) -> None:
+    probe = engine(layout=a_layout(startup_budget_seconds=budget))["startupProbe"]
+    assert budget <= probe["periodSeconds"] * probe["failureThreshold"] < budget + probe["periodSeconds"]
+
+
+def test_a_failed_probe_does_not_drain_for_long() -> None:
+    container = engine()
+    assert container["startupProbe"]["terminationGracePeriodSeconds"] == 20
+    assert container["livenessProbe"]["terminationGracePeriodSeconds"] == 20
+
+
+def test_readiness_bears_15_s_of_silence_and_believes_a_no_within_10_s() -> None:
+    probe = engine()["readinessProbe"]
+    assert probe["failureThreshold"] * max(probe["timeoutSeconds"], probe["periodSeconds"]) >= 15
+    assert probe["failureThreshold"] * probe["periodSeconds"] + 1 < 10
+
+
+def test_liveness_bears_90_s_of_silence() -> None:
+    probe = engine()["livenessProbe"]
+    assert probe["failureThreshold"] * probe["periodSeconds"] >= 90
+
+
+@pytest.mark.parametrize(("max_length", "answer"), [(512, 60), (8192, 409), (131072, 540), (None, 300)])
+def test_N10_the_grace_period_holds_the_drain_and_the_stop(max_length: int | None, answer: int) -> None:
+    layout = a_layout(max_length=max_length)
+    config, grace = agent_config(layout=layout), pod(layout=layout)["terminationGracePeriodSeconds"]
+    assert config.drain_budget_seconds == config.settle_seconds + answer
+    assert grace == config.drain_budget_seconds + 30
+
+
+def test_the_agent_is_a_native_sidecar_with_cpu_of_its_own() -> None:
+    container = agent()
+    assert container["restartPolicy"] == "Always"
+    assert container["command"] == ["stoker", "agent"]
+    assert container["image"] == "example.com/stoker:1"
+    assert container["resources"]["requests"]["cpu"]
+    assert container["livenessProbe"]["httpGet"]["path"] == "/agent/live"
+    assert container["startupProbe"]["httpGet"]["path"] == "/agent/started"
+    assert {"name": "stoker-agent", "mountPath": agent_config().state_dir} in container["volumeMounts"]
+
+
+def test_the_agent_knows_what_is_served() -> None:
+    assert agent_config().served_name == "chat"
+    assert agent_config(a_spec().set("model.names", ["llama", "other"])).served_name == "llama"
+    config = agent_config(invocation=an_invocation(longest_prefill_seconds=77, health_path="/healthz"))
+    assert (config.longest_prefill_seconds, config.health_path) == (77, "/healthz")
+    assert config.metrics.running == "engine:running"
+
+
+@pytest.mark.parametrize(
+    ("warmup", "requests"), [(None, 1), ({"requests": 0}, 0), ({"requests": 100}, 100), ({"prompts": ["a", "b"]}, 2)]
+)
+def test_the_warm_up_is_the_users(warmup: dict[str, Any] | None, requests: int) -> None:
+    config = agent_config(a_spec().set("warmup", warmup))
+    assert config.warmup.requests == requests
+    assert list(config.warmup.prompts) == (warmup or {}).get("prompts", [])
+
+
+def test_the_drain_token_differs_between_services_and_not_between_reconciles() -> None:
+    other = ServiceIdentity("team-a", "chat", "99999999-2222-3333-4444-555555555555")
+    assert other.drain_token != CHAT.drain_token
+    assert ServiceIdentity("team-a", "chat", CHAT.uid).drain_token == CHAT.drain_token
+
+
+# ---- volumes -------------------------------------------------------------------------------------------------------
+def test_a_model_on_a_claim_is_mounted_read_only() -> None:
+    spec = a_spec().model("pvc://weights/llama")
+    invocation = an_invocation(model_path="/models")
+    volume = {"name": "stoker-model", "persistentVolumeClaim": {"claimName": "weights"}}
+    assert volume in pod(spec, invocation=invocation)["volumes"]
+    mount = {"name": "stoker-model", "mountPath": "/models", "readOnly": True}
+    assert mount in engine(spec, invocation=invocation)["volumeMounts"]
+
+
+def test_every_path_that_the_engine_writes_to_is_a_volume() -> None:
+    mounted = {mount["mountPath"] for mount in engine()["volumeMounts"]}
+    assert {"/cache", "/tmp", "/dev/shm"} <= mounted
+    names = {volume["name"] for volume in pod()["volumes"]}
+    mounts = [*engine()["volumeMounts"], *agent()["volumeMounts"]]
+    assert {mount["name"] for mount in mounts} == names
+
+
+def test_a_volume_of_the_user_takes_the_place_of_the_cache() -> None:
+    claim = {"claimName": "compiled"}
+    spec = a_spec().set("pod.volumes", [{"name": "c", "mountPath": "/cache", "persistentVolumeClaim": claim}])
+    assert [m for m in engine(spec)["volumeMounts"] if m["mountPath"] == "/cache"] == [
+        {"name": "c", "mountPath": "/cache"}
+    ]
+    volumes = pod(spec)["volumes"]
+    assert {"name": "c", "persistentVolumeClaim": claim} in volumes
+    assert "stoker-cache" not in {volume["name"] for volume in volumes}
+
+
+def test_volumes_of_the_user_are_mounted_as_written() -> None:
+    volume = {"name": "d", "mountPath": "/data", "subPath": "x", "readOnly": True, "configMap": {"name": "c"}}
+    spec = a_spec().set("pod.volumes", [volume])
+    assert {"name": "d", "mountPath": "/data", "subPath": "x", "readOnly": True} in engine(spec)["volumeMounts"]
+    assert {"name": "d", "configMap": {"name": "c"}} in pod(spec)["volumes"]
+
+
+# ---- scheduling ----------------------------------------------------------------------------------------------------
+PRODUCTS = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-L4", "NVIDIA-L40S"]}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _terms(affinity: dict[str, Any]) -> Any:
+    return affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+
+
+def test_products_become_a_node_affinity() -> None:
+    assert _terms(pod(a_spec().on("NVIDIA-L4", "NVIDIA-L40S"))["affinity"]) == [{"matchExpressions": [PRODUCTS]}]
+    assert "affinity" not in pod(a_spec())
+
+
+def test_products_narrow_every_alternative_of_the_users_affinity() -> None:
+    zones = [{"key": "zone", "operator": "In", "values": [zone]} for zone in ("a", "b")]
+    terms: list[dict[str, Any]] = [{"matchExpressions": [zone]} for zone in zones]
+    fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    preferred = [{"weight": 1, "preference": {"matchExpressions": zones[:1]}}]
+    node = {REQUIRED: {"nodeSelectorTerms": [*terms, fields]}}
+    node["preferredDuringSchedulingIgnoredDuringExecution"] = preferred  # type: ignore[assignment]
+    spec = a_spec().on("NVIDIA-L4", "NVIDIA-L40S").set("pod.affinity", {"nodeAffinity": node})
+    affinity = pod(spec)["affinity"]
+    assert _terms(affinity) == [
+        *({"matchExpressions": [zone, PRODUCTS]} for zone in zones),
+        {**fields, "matchExpressions": [PRODUCTS]},
+    ]
+    assert affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == preferred
+
+
+def test_an_alternative_that_selects_no_node_still_selects_none() -> None:
+    affinity: dict[str, Any] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}
+    assert _terms(pod(a_spec().on("NVIDIA-L4").set("pod.affinity", affinity))["affinity"]) == [{}]
+
+
+def test_nodes_that_are_kept_for_gpus_are_tolerated() -> None:
+    ours = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    theirs = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoExecute"}
+    assert pod()["tolerations"] == [ours]
+    assert pod(a_spec().set("pod.tolerations", [theirs]))["tolerations"] == [theirs, ours]
+    assert pod(a_spec().set("pod.tolerations", [ours]))["tolerations"] == [ours]
+    assert "tolerations" not in pod(a_spec().on_cpu(), a_layout(0))
+
+
+def test_a_spread_without_selector_counts_the_services_own_pods() -> None:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    own = {"matchLabels": {"serving.stoker.dev/service": "chat", "serving.stoker.dev/component": "engine"}}
+    theirs = {"matchLabels": {"a": "b"}}
+    spec = a_spec().set("pod.topologySpreadConstraints", [constraint, {**constraint, "labelSelector": theirs}])
+    assert pod(spec)["topologySpreadConstraints"] == [
+        {**constraint, "labelSelector": own},
+        {**constraint, "labelSelector": theirs},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("nodeSelector", {"disk": "ssd"}, {"disk": "ssd"}),
+        ("priorityClassName", "high", "high"),
+        ("runtimeClassName", "nvidia", "nvidia"),
+        ("schedulerName", "kai-scheduler", "kai-scheduler"),
+        ("serviceAccountName", "mine", "mine"),
+        ("imagePullSecrets", [{"name": "registry"}], [{"name": "registry"}]),
+        ("hostAliases", [{"ip": "10.0.0.7", "hostnames": ["hub"]}], [{"ip": "10.0.0.7", "hostnames": ["hub"]}]),
+    ],
+)
+def test_fields_of_the_pod_are_passed_on(field: str, value: object, expected: object) -> None:
+    assert pod(a_spec().set(f"pod.{field}", value))[field] == expected
+
+
+# ---- labels and annotations ----------------------------------------------------------------------------------------
+def test_labels_and_annotations_of_the_pod_are_the_users_and_ours() -> None:
+    spec = a_spec().set("pod.labels", {"team": "a"}).set("pod.annotations", {"note": "x"})
+    metadata = template(spec)["metadata"]
+    assert metadata["labels"] == {
+        "app.kubernetes.io/managed-by": "stoker",
+        "app.kubernetes.io/name": "vllm",
+        "serving.stoker.dev/component": "engine",
+        "serving.stoker.dev/revision": "0123456789",
+        "serving.stoker.dev/service": "chat",
+        "team": "a",
+    }
+    assert metadata["annotations"] == {"kubectl.kubernetes.io/default-container": "engine", "note": "x"}
+
+
+def test_nothing_in_a_template_is_null() -> None:
+    """A null in an apply would own the field."""
+    toleration = {"key": "a", "operator": "Exists", "value": None}
+    spec = a_spec().set("pod.tolerations", [toleration]).set("pod.affinity", {"nodeAffinity": None})
+    assert not _nulls(template(spec), "")
+
+
+def _nulls(value: Any, path: str) -> list[str]:
+    if isinstance(value, dict):
+        return [found for key, item in value.items() for found in _nulls(item, f"{path}.{key}")]
+    if isinstance(value, list):
+        return [found for index, item in enumerate(value) for found in _nulls(item, f"{path}[{index}]")]
+    return [path] if value is None else []

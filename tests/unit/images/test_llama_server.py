@@ -206,7 +206,7 @@ def test_it_leaves_when_its_own_port_refuses(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(serve, "WATCH_INTERVAL_SECONDS", 0.02)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        watch = threading.Thread(target=serve._watch, args=(f"http://0.0.0.0:{port}", port))
+        watch = threading.Thread(target=serve._watch, args=(f"http://0.0.0.0:{port}", port), daemon=True)
         watch.start()
         watch.join(timeout=0.3)
         assert watch.is_alive()

@@ -66,6 +66,7 @@ _QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
 _QUANTITIES = {("V1EmptyDirVolumeSource", "sizeLimit"), ("V1ResourceFieldSelector", "divisor")}
 _QUANTITY_MAPS = {("V1VolumeResourceRequirements", "limits"), ("V1VolumeResourceRequirements", "requests")}
 MAX_ITEMS, MAX_ENTRIES, MAX_LENGTH = 32, 32, 512
+MAX_INTEGER = 2**53  # the API server reads a bound as a float, and refuses one that it would round
 
 
 def embedded_types() -> str:
@@ -116,5 +117,5 @@ def _quantity() -> dict[str, Any]:
 def _integer(owner: str, field: str) -> dict[str, Any]:
     if field in _INT32:
         return {"type": "integer", "format": "int32", "minimum": 0, "maximum": 0o777}
-    low, high = _RANGES.get((owner, field), (0, 2**63 - 1))
+    low, high = _RANGES.get((owner, field), (0, MAX_INTEGER))
     return {"type": "integer", "format": "int64", "minimum": low, "maximum": high}

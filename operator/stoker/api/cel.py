@@ -51,6 +51,11 @@ def at_most_one_of(*fields: str) -> str:
     return f"[{', '.join(f'has(self.{field})' for field in fields)}].filter(x, x).size() <= 1"
 
 
+def raw(pattern: str) -> str:
+    """Return a regular expression as a CEL string: raw, since CEL knows no ``\\.`` in others."""
+    return f"r'{pattern}'"
+
+
 def quoted(words: tuple[str, ...]) -> str:
     """Return words as a CEL list of strings."""
     return "[" + ", ".join(f"'{word}'" for word in words) + "]"

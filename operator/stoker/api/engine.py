@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from stoker.api.base import ApiModel
-from stoker.api.cel import Rule
+from stoker.api.cel import Rule, raw
 from stoker.api.types import (
     Argument,
     Count,
@@ -64,7 +64,7 @@ class Engine(ApiModel):
             field="version",
             problem="this is no version of vLLM from 0.12 on, and older ones are not supported",
             remedy="set engine.version to 0.12.0 or later, such as 0.32.0",
-            expression=f"self.name != 'vllm' || !has(self.version) || self.version.matches('{VLLM_VERSION}')",
+            expression=f"self.name != 'vllm' || !has(self.version) || self.version.matches({raw(VLLM_VERSION)})",
             holds=_is_vllm_version,
         ),
         Rule(

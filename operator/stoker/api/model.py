@@ -158,7 +158,7 @@ class Model(ApiModel):
             field="source",
             problem="one file of a repository can be served only where it is a .gguf file",
             remedy="remove the file from the source, or name a .gguf file",
-            expression=r"!self.source.matches('^hf://[^/]+/[^/]+/') || self.source.endsWith('.gguf')",
+            expression="!self.source.matches('^hf://[^/]+/[^/]+/') || self.source.endsWith('.gguf')",
             holds=lambda model: (
                 not model.source.startswith("hf://") or model.source.count("/") < 4 or model.source.endswith(".gguf")
             ),

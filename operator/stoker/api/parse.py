@@ -17,6 +17,9 @@ from stoker.api.types import EXAMPLES
 MAX_FAULTS = 50
 """Most faults that one object gets."""
 
+MAX_DEPTH = 32
+"""Levels of nesting that a document may have; an InferenceService has less than 20."""
+
 
 def parse_inference_service(raw: object) -> InferenceService | list[Fault]:
     """Return the InferenceService that ``raw``, a decoded JSON or YAML document, describes, or its faults.
@@ -25,12 +28,33 @@ def parse_inference_service(raw: object) -> InferenceService | list[Fault]:
     """
     if not isinstance(raw, Mapping):
         return [Fault("", f"is {json_type(raw)}, not an object", "write an InferenceService")]
+    if _depth_exceeds(raw, MAX_DEPTH):
+        return [Fault("", f"is nested more than {MAX_DEPTH} levels deep", "write an InferenceService")]
     try:
-        service = InferenceService.model_validate(raw, by_alias=True, by_name=False)
+        service = InferenceService.model_validate(_without_nulls(raw), by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
         return sorted({fault for detail in details for fault in _faults(detail)})[:MAX_FAULTS]
     return sorted(broken_rules(service, ""))[:MAX_FAULTS] or service
+
+
+def _depth_exceeds(value: object, limit: int) -> bool:
+    """Whether a document is nested deeper than any object of ours, so that nothing below may recurse into it."""
+    level = [value]
+    for _ in range(limit):
+        inner = (item.values() if isinstance(item, Mapping) else item for item in level if isinstance(item, _NESTING))
+        level = [item for items in inner for item in items if isinstance(item, _NESTING)]
+    return bool(level)
+
+
+_NESTING = (Mapping, list, tuple)
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a document without the fields that are null, as the API server stores it: they stand for absent ones."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _faults(error: ErrorDetails) -> Iterator[Fault]:
@@ -40,8 +64,13 @@ def _faults(error: ErrorDetails) -> Iterator[Fault]:
     elif error["type"] == "extra_forbidden":
         *parents, name = error["loc"]
         yield unknown_field(str(name), _fields_at(tuple(parents)), join("", *parents))
-    else:
+    elif not _counts_bad_items(error):
         yield Fault(path, *_problem_and_remedy(error))
+
+
+def _counts_bad_items(error: ErrorDetails) -> bool:
+    """Whether a list is called too short only because its items have faults, which are told themselves."""
+    return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
 
 
 def _problem_and_remedy(error: ErrorDetails) -> tuple[str, str]:
@@ -56,7 +85,11 @@ def _problem_and_remedy(error: ErrorDetails) -> tuple[str, str]:
         return f"{_shown(value)} is malformed", EXAMPLES.get(context["pattern"], f"match {context['pattern']}")
     if kind in {"enum", "literal_error"}:
         return f"{_shown(value)} is no choice here", f"write {context['expected']}"
-    return f"{_shown(value)}: {error['msg'].lower()}", _BOUNDS.get(kind, "correct it").format(**context)
+    if kind in _BOUNDS:
+        problem, remedy = _BOUNDS[kind]
+        size = len(value) if hasattr(value, "__len__") else 0
+        return problem.format(value=_shown(value), size=size), remedy.format(**context)
+    return f"{_shown(value)}: {error['msg'].lower()}", "correct it"
 
 
 _BY_TYPE = {
@@ -70,12 +103,12 @@ _BY_TYPE = {
     "model_attributes_type": "an object",
 }
 _BOUNDS = {
-    "greater_than_equal": "write at least {ge}",
-    "less_than_equal": "write at most {le}",
-    "too_long": "keep it to {max_length} entries",
-    "too_short": "give at least {min_length}",
-    "string_too_long": "keep it to {max_length} characters",
-    "string_too_short": "write at least {min_length} character",
+    "greater_than_equal": ("{value} is too small", "write at least {ge}"),
+    "less_than_equal": ("{value} is too large", "write at most {le}"),
+    "too_long": ("has more entries than are possible", "keep it to {max_length} entries"),
+    "too_short": ("has {size} entries", "give at least {min_length}"),
+    "string_too_long": ("has {size} characters", "keep it to {max_length} characters"),
+    "string_too_short": ("has {size} characters", "write at least {min_length}"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from stoker.api.base import ApiModel, ListMap
-from stoker.api.cel import Rule, quoted
+from stoker.api.cel import Rule, quoted, raw
 from stoker.api.embedded import Embedded, KubernetesType
 from stoker.api.env import EnvVar
 from stoker.api.references import Effect, Reference
@@ -36,7 +36,7 @@ def _key_rules(field: str) -> tuple[Rule, ...]:
             field=field,
             problem="a key is no valid label key",
             remedy="write keys as [prefix/]name, such as example.com/team, the name at most 63 characters",
-            expression=f"!has(self.{field}) || self.{field}.all(k, k.matches('{LABEL_KEY_PATTERN}'))",
+            expression=f"!has(self.{field}) || self.{field}.all(k, k.matches({raw(LABEL_KEY_PATTERN)}))",
             holds=lambda pod: _are_keys(getattr(pod, attribute)),
         ),
     )

@@ -15,8 +15,8 @@ Text = Annotated[str, StringConstraints(max_length=MAX_MESSAGE_BYTES)]
 Short = Annotated[str, StringConstraints(max_length=253)]
 Url = Annotated[str, StringConstraints(max_length=512)]
 Number = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
-Bytes = Annotated[int, Field(strict=True, ge=0, le=2**62)]
-Generation = Annotated[int, Field(strict=True, ge=-1, le=2**62)]
+Bytes = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Generation = Annotated[int, Field(strict=True, ge=-1, le=2**53)]
 Instant = Annotated[str, StringConstraints(max_length=40), Field(json_schema_extra={"format": "date-time"})]
 
 

@@ -13,8 +13,9 @@ from typing import Annotated
 from pydantic import Field, Strict, StringConstraints
 
 MEMORY_PATTERN = r"^[1-9][0-9]{0,14}(\.[0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T)?$"
-CPU_PATTERN = r"^([1-9][0-9]{0,5}m|[1-9][0-9]{0,3}(\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9])$"
-FRACTION_PATTERN = r"^(0\.[0-9]{0,2}[1-9][0-9]?|1(\.0)?)$"
+_THOUSANDTHS = r"0\.([1-9][0-9]{0,2}|0[1-9][0-9]?|00[1-9])"
+CPU_PATTERN = rf"^([1-9][0-9]{{0,5}}m|[1-9][0-9]{{0,3}}(\.[0-9]{{1,3}})?|{_THOUSANDTHS})$"
+FRACTION_PATTERN = rf"^({_THOUSANDTHS}|1(\.0{{1,3}})?)$"
 TIMESTAMP_PATTERN = (
     r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"

@@ -1,0 +1,217 @@
+"""The CustomResourceDefinition on a real API server: it is taken, it judges as the models do, it changes nothing."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kubernetes import config
+from kubernetes.client import ApiException, CustomObjectsApi
+
+from clusters.controlplane import ControlPlane
+from stoker.api import InferenceService, parse_inference_service
+from stoker.api.crd import schema_gap
+from stoker.api.inferenceservice import GROUP, PLURAL, VERSION
+from tests.builders.api_cases import BAD, GOOD, Bad
+from tests.builders.cluster import CRD, conditions, install_crd, served_crd
+from tests.builders.specs import SpecBuilder, a_spec
+
+UNPROCESSABLE = {400, 422}
+
+
+class Api:
+    """InferenceServices on the API server, with strict field validation."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        client = config.new_client_from_config(str(plane.kubeconfig))  # type: ignore[no-untyped-call]
+        self._custom = CustomObjectsApi(client)
+
+    def create(self, manifest: Mapping[str, Any], dry_run: bool = False) -> dict[str, Any]:
+        """Create an object; raises ApiException when it is refused."""
+        options: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
+        created: Any = self._custom.create_namespaced_custom_object(
+            GROUP, VERSION, manifest["metadata"]["namespace"], PLURAL, dict(manifest), field_validation="Strict",
+            _request_timeout=10, **options,
+        )  # fmt: skip
+        return dict(created)
+
+    def complaint(self, manifest: Mapping[str, Any]) -> str | None:
+        """Return what the API server says against an object; None when it would take it."""
+        try:
+            self.create(manifest, dry_run=True)
+        except ApiException as error:
+            assert error.status in UNPROCESSABLE, error
+            return str(json.loads(error.body or "{}")["message"])
+        return None
+
+
+@pytest.fixture(scope="module")
+def api(control_plane: ControlPlane) -> Api:
+    """The API server, with the CustomResourceDefinition established."""
+    install_crd(control_plane)
+    return Api(control_plane)
+
+
+def _in_default(spec: SpecBuilder, name: str = "chat") -> dict[str, Any]:
+    return spec.manifest(name, "default")
+
+
+def test_the_crd_has_no_condition_against_it(api: Api, control_plane: ControlPlane) -> None:
+    found = conditions(control_plane)
+    assert found["Established"] == found["NamesAccepted"] == "True"
+    assert found.get("NonStructuralSchema") != "True"
+
+
+def test_the_served_schema_is_whole(api: Api, control_plane: ControlPlane) -> None:
+    assert schema_gap(served_crd(control_plane)) is None
+
+
+@pytest.mark.parametrize("spec", GOOD.values(), ids=GOOD.keys())
+def test_a_good_object_is_taken(api: Api, spec: SpecBuilder) -> None:
+    assert api.complaint(_in_default(spec)) is None
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+def test_a_bad_object_is_refused_at_the_field_that_the_models_name(api: Api, case: Bad) -> None:
+    said = api.complaint(_in_default(case.spec))
+    assert said is not None
+    assert case.path in said or case.path.rpartition("[")[0] in said or case.path.rpartition(".")[0] in said
+
+
+def _rule_faults() -> Iterator[tuple[str, Bad, str]]:
+    rules = [rule for version in yaml.safe_load(CRD.read_text(encoding="utf-8"))["spec"]["versions"]
+             for rule in _rules(version["schema"]["openAPIV3Schema"])]  # fmt: skip
+    for name, case in BAD.items():
+        faults = parse_inference_service(_in_default(case.spec))
+        assert not isinstance(faults, InferenceService)
+        yield from ((name, case, message) for message in rules if message in str(faults[0]))
+
+
+def _rules(schema: Mapping[str, Any]) -> Iterator[str]:
+    yield from (rule["message"] for rule in schema.get("x-kubernetes-validations", ()))
+    for part in (*schema.get("properties", {}).values(), *(schema[k] for k in ("items",) if k in schema)):
+        yield from _rules(part)
+
+
+RULE_FAULTS = list(_rule_faults())
+
+
+@pytest.mark.parametrize(("case", "message"), [fault[1:] for fault in RULE_FAULTS], ids=[f[0] for f in RULE_FAULTS])
+def test_a_broken_rule_is_told_in_the_words_of_the_models_at_the_same_field(api: Api, case: Bad, message: str) -> None:
+    said = api.complaint(_in_default(case.spec)) or ""
+    assert f"{case.path}: Invalid value" in said
+    assert message in said
+
+
+def _values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    """Values near a schema: mostly of its type, within and just beyond its bounds."""
+    return _STRATEGIES["enum" if "enum" in schema else schema["type"]](schema)
+
+
+def _lists(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    return st.lists(_values(schema["items"]), max_size=2)
+
+
+def _integers(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    low, high = schema["minimum"], min(schema["maximum"], 2**53)
+    return st.sampled_from([low, low + 1, low - 1, high, high + 1, None, "1", True])
+
+
+TEXTS = (
+    "", "a", "b11434", "0.12.1", "hf://a/b", "pvc://c/m.gguf", "0.9", "1", "500m", "80Gi", "/d", "A_B", "10.0.0.7", "ü",
+    "status.podIP", "limits.cpu", "2026-01-31T12:00:00Z", "2026-02-31T12:00:00Z", "a\n", "x" * 64, "x" * 254, "x" * 600,
+)  # fmt: skip
+
+
+def _strings(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    return st.sampled_from([*TEXTS, 1, None, [], 0.5])
+
+
+def _objects(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    if "properties" not in schema:
+        return st.dictionaries(
+            st.sampled_from(["a", "b/c", "-", ""]), _values(schema["additionalProperties"]), max_size=2
+        )
+    fields = {name: _values(part) for name, part in schema["properties"].items()}
+    required = {name: fields[name] for name in schema.get("required", ())}
+    optional = {name: value for name, value in fields.items() if name not in required}
+    whole = st.fixed_dictionaries(required).flatmap(lambda base: _with_some(base, optional))
+    return whole | st.dictionaries(st.sampled_from(["unknown"]), st.just(1), max_size=1)
+
+
+def _with_some(
+    base: dict[str, Any], optional: Mapping[str, st.SearchStrategy[Any]]
+) -> st.SearchStrategy[dict[str, Any]]:
+    if not optional:
+        return st.just(base)
+    some = st.lists(st.sampled_from(sorted(optional)), max_size=3, unique=True)
+    chosen = some.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
+    return chosen.map(lambda extra: {**base, **extra})
+
+
+_STRATEGIES: Mapping[str, Callable[[Mapping[str, Any]], st.SearchStrategy[Any]]] = {
+    "enum": lambda schema: st.sampled_from([*schema["enum"], "Other", ""]),
+    "object": _objects,
+    "array": _lists,
+    "string": _strings,
+    "integer": _integers,
+    "boolean": lambda schema: st.sampled_from([True, False, "true", None]),
+}
+SPEC = yaml.safe_load(CRD.read_text(encoding="utf-8"))["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
+    "properties"
+]["spec"]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@given(st.sampled_from(sorted(SPEC["properties"])), st.data())
+def test_models_and_api_server_judge_alike_whatever_is_written(api: Api, field: str, data: st.DataObject) -> None:
+    manifest = _in_default(a_spec())
+    manifest["spec"][field] = data.draw(_values(SPEC["properties"][field]))
+    parsed = parse_inference_service(copy.deepcopy(manifest))
+    said = api.complaint(manifest)
+    assert isinstance(parsed, InferenceService) == (said is None), (manifest["spec"], parsed, said)
+
+
+def test_N3_what_is_stored_is_what_was_applied_replicas_apart(
+    api: Api, control_plane: ControlPlane, namespace: str
+) -> None:
+    for number, spec in enumerate(GOOD.values()):
+        manifest = spec.manifest(f"s{number}", namespace)
+        manifest["spec"] = _without_nulls(manifest["spec"])  # a server-side apply refuses them
+        control_plane.apply(manifest)
+        stored = json.loads(control_plane.kubectl("get", "infsvc", f"s{number}", "-n", namespace, "-o", "json"))
+        assert stored["spec"] == {"replicas": 1, **manifest["spec"]}
+        assert stored["status"] == {"observedGeneration": -1}
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def test_scale_works_without_replicas_in_the_manifest(api: Api, control_plane: ControlPlane, namespace: str) -> None:
+    api.create(a_spec().manifest("chat", namespace))
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURAL}/chat"
+    assert json.loads(control_plane.kubectl("get", "--raw", f"{path}/scale"))["spec"]["replicas"] == 1
+    control_plane.kubectl("scale", "infsvc/chat", "--replicas=0", "-n", namespace)
+    stored = json.loads(control_plane.kubectl("get", "--raw", path))
+    assert stored["spec"]["replicas"] == 0
+    assert stored["metadata"]["generation"] == 2
+
+
+def test_names_columns_and_selectable_fields(api: Api, control_plane: ControlPlane, namespace: str) -> None:
+    api.create(a_spec().manifest("chat", namespace))
+    api.create(a_spec().llama_cpp().manifest("small", namespace))
+    table = control_plane.kubectl("get", "inference", "-n", namespace).splitlines()
+    assert table[0].split() == ["NAME", "READY", "MODEL", "REPLICAS", "GPUS", "AGE"]
+    wide = control_plane.kubectl("get", "infsvc", "-n", namespace, "-o", "wide").splitlines()
+    assert wide[0].split() == ["NAME", "READY", "MODEL", "REPLICAS", "GPUS", "AGE", "ENGINE", "URL", "REASON"]
+    selected = control_plane.kubectl(
+        "get", "infsvc", "-n", namespace, "--field-selector=spec.engine.name=llama.cpp", "-o", "name"
+    )
+    assert selected.split() == [f"inferenceservice.{GROUP}/small"]

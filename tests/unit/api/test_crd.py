@@ -1,0 +1,176 @@
+"""The schema that the API server gets: whole, bounded, without defaults, equal to what is committed."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stoker.api.crd import inference_service_crd, object_schema, schema_gap
+from stoker.api.references import EFFECT_KEY, Effect
+from tools.generate import generators, stale
+
+ROOT = Path(__file__).parents[3]
+SIZE_LIMIT = 256 * 1024
+
+
+def _version() -> Mapping[str, Any]:
+    version: Mapping[str, Any] = inference_service_crd()["spec"]["versions"][0]
+    return version
+
+
+def _schema() -> Mapping[str, Any]:
+    schema: Mapping[str, Any] = _version()["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def _walk(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from _walk(part, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            yield from _walk(schema[key], f"{path}[]")
+
+
+NODES = dict(_walk(_schema()))
+
+
+@pytest.mark.parametrize("path", generators())
+def test_what_is_committed_is_what_the_models_give(path: str) -> None:
+    assert (ROOT / path).read_text(encoding="utf-8") == generators()[path](), "run `make generate`"
+
+
+def test_a_stale_file_is_found(tmp_path: Path) -> None:
+    for path, make in generators().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(make(), encoding="utf-8")
+    assert stale(tmp_path) == []
+    (tmp_path / "docs/api.md").write_text("old", encoding="utf-8")
+    assert stale(tmp_path) == ["docs/api.md"]
+
+
+def _bounded(node: Mapping[str, Any]) -> bool:
+    match node["type"]:
+        case "string":
+            return "enum" in node or "maxLength" in node or node.get("format") == "date-time"
+        case "array":
+            return bool(node["maxItems"] <= 64)
+        case "integer":
+            return node["format"] in {"int32", "int64"} and node["minimum"] <= node["maximum"]
+        case "object":
+            return "additionalProperties" not in node or node["maxProperties"] <= 32
+    return bool(node["type"] == "boolean")
+
+
+def test_everything_has_a_bound() -> None:
+    assert len(NODES) > 300
+    assert [path for path, node in NODES.items() if not _bounded(node)] == []
+
+
+def test_the_schema_is_structural() -> None:
+    allowed = {
+        "type", "description", "properties", "required", "items", "additionalProperties", "enum", "pattern", "format",
+        "maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minimum", "maximum", "default",
+        "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-validations",
+    }  # fmt: skip
+    for path, node in NODES.items():
+        assert set(node) <= allowed, path
+        assert node.get("additionalProperties", {}) is not False, path
+        assert set(node.get("required", ())) <= set(node.get("properties", {})), path
+
+
+def test_N3_replicas_is_the_only_default_of_the_spec() -> None:
+    defaults = {path: node["default"] for path, node in NODES.items() if "default" in node}
+    assert defaults == {".spec.replicas": 1, ".status": {"observedGeneration": -1}}
+
+
+def test_every_own_field_is_described() -> None:
+    kubernetes = ("affinity.", "tolerations", "topologySpreadConstraints", "volumes[].", "securityContext.")
+    opaque = tuple(f".spec.pod.{field}" for field in kubernetes)
+    own = [
+        path
+        for path in NODES
+        if path and not path.startswith(opaque) and not path.endswith("[]") and path != ".metadata"
+    ]
+    assert len(own) > 100
+    assert [path for path in own if not NODES[path].get("description")] == []
+
+
+def test_lists_of_objects_with_a_name_are_maps() -> None:
+    maps = {path: node["x-kubernetes-list-map-keys"] for path, node in NODES.items()
+            if node.get("x-kubernetes-list-type") == "map"}  # fmt: skip
+    assert maps == {
+        ".spec.pod.env": ["name"],
+        ".spec.pod.imagePullSecrets": ["name"],
+        ".spec.pod.volumes": ["name"],
+        ".spec.pod.hostAliases": ["ip"],
+        ".status.conditions": ["type"],
+        ".status.layout.origins": ["name"],
+    }
+    for path, keys in maps.items():
+        assert set(keys) <= set(NODES[f"{path}[]"]["required"])
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [(path, rule) for path, node in NODES.items() for rule in node.get("x-kubernetes-validations", ())],
+)
+def test_every_rule_names_a_field_that_exists_and_a_way_out(path: str, rule: Mapping[str, str]) -> None:
+    assert path + rule.get("fieldPath", "") in NODES
+    assert "; " in rule["message"]
+    assert len(rule["message"]) <= 2048
+
+
+def test_the_crd_is_small_enough_for_kubectl_apply() -> None:
+    assert (ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").stat().st_size < SIZE_LIMIT
+
+
+def test_the_charts_copy_differs_by_one_annotation() -> None:
+    copy = yaml.safe_load((ROOT / "charts/stoker/templates/crds.yaml").read_text(encoding="utf-8"))
+    assert copy["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
+    assert copy == yaml.safe_load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
+
+
+def test_N19_every_reference_declares_its_effect() -> None:
+    effects = {path: node[EFFECT_KEY] for path, node in _walk(object_schema()) if EFFECT_KEY in node}
+    volume = ".spec.pod.volumes[]."
+    assert effects == {
+        ".spec.model.credentialsSecret": Effect.NEXT_START,
+        ".spec.model.facts.configMapName": Effect.OUTDATED,
+        ".spec.pod.env[].valueFrom.secretKeyRef.name": Effect.NEW_REVISION,
+        ".spec.pod.env[].valueFrom.configMapKeyRef.name": Effect.NEW_REVISION,
+        ".spec.pod.imagePullSecrets[].name": Effect.NEXT_START,
+        volume + "configMap": Effect.IN_PLACE,
+        volume + "secret": Effect.IN_PLACE,
+        volume + "projected": Effect.IN_PLACE,
+        volume + "persistentVolumeClaim": Effect.IN_PLACE,
+    }
+    reference = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    for path, effect in effects.items():
+        assert f"| `{path[1:]}` |" in reference
+        assert effect in reference
+        assert effect in NODES[path]["description"]
+
+
+def test_columns_are_those_that_people_look_for() -> None:
+    columns = _version()["additionalPrinterColumns"]
+    assert [c["name"].upper() for c in columns if not c.get("priority")] == [
+        "READY",
+        "MODEL",
+        "REPLICAS",
+        "GPUS",
+        "AGE",
+    ]
+    assert [c["name"].upper() for c in columns if c.get("priority") == 1] == ["ENGINE", "URL", "REASON"]
+
+
+def test_a_served_schema_that_lacks_a_field_is_outdated() -> None:
+    crd = yaml.safe_load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
+    assert schema_gap(crd) is None
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    del spec["properties"]["pod"]["properties"]["env"]["items"]["properties"]["value"]
+    assert schema_gap(crd) == "spec.pod.env[].value"
+    crd["spec"]["versions"][0]["name"] = "v1"
+    assert schema_gap(crd) == "version v1alpha1"

@@ -1,0 +1,158 @@
+"""What a person reads who wrote something wrong: the field, what is wrong, what would be right. Never a traceback."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from stoker.api import Fault, InferenceService, parse_inference_service
+from stoker.api.base import ApiModel
+from stoker.api.cel import Rule
+from stoker.api.faults import in_one_line, join
+from stoker.api.inferenceservice import InferenceServiceSpec
+from tests.builders.api_cases import BAD, GOOD, Bad
+from tests.builders.specs import SpecBuilder, a_spec
+
+
+def _faults(raw: object) -> list[Fault]:
+    parsed = parse_inference_service(raw)
+    return [] if isinstance(parsed, InferenceService) else parsed
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[ApiModel]]:
+    """Yield every model below `model`, itself included."""
+    if issubclass(model, ApiModel):
+        yield model
+    pending = [info.annotation for info in model.model_fields.values()]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            yield from _models(part)
+        pending += list(getattr(part, "__args__", ()))
+
+
+RULES: list[Rule] = [rule for model in dict.fromkeys(_models(InferenceServiceSpec)) for rule in model.RULES]
+
+
+@pytest.mark.parametrize("spec", GOOD.values(), ids=GOOD.keys())
+def test_a_good_object_has_no_fault(spec: SpecBuilder) -> None:
+    assert _faults(spec.manifest()) == []
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+def test_a_bad_object_is_told_where_and_what_would_be_right(case: Bad) -> None:
+    faults = _faults(case.spec.manifest())
+    assert [fault for fault in faults if fault.path == case.path and case.says in str(fault)], faults
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+def test_a_bad_object_gets_no_fault_beside_the_point(case: Bad) -> None:
+    assert len(_faults(case.spec.manifest())) == 1
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.field}: {rule.problem}")
+def test_every_rule_has_a_bad_object(rule: Rule) -> None:
+    assert any(rule.message in str(fault) for case in BAD.values() for fault in _faults(case.spec.manifest()))
+
+
+def test_N1_what_is_parsed_is_written_back_whole() -> None:
+    for spec in GOOD.values():
+        manifest = spec.manifest()
+        parsed = parse_inference_service(manifest)
+        assert isinstance(parsed, InferenceService)
+        assert parsed.spec.to_json() == _without_nulls({"replicas": 1, **manifest["spec"]})
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("raw", [None, 3, "text", [], [{}], True, {}, {1: 2}, {"spec": 1}, {"metadata": None}])
+def test_anything_at_all_gets_faults_and_no_traceback(raw: object) -> None:
+    assert _faults(raw)
+
+
+@pytest.mark.parametrize("key", ["apiVersion", "kind", "metadata", "spec"])
+def test_a_missing_part_is_named(key: str) -> None:
+    manifest = a_spec().manifest()
+    del manifest[key]
+    assert [str(fault) for fault in _faults(manifest)] == [f"{key}: is missing; add it"]
+
+
+def test_another_kind_is_refused() -> None:
+    manifest = {**a_spec().manifest(), "apiVersion": "serving.kserve.io/v1beta1"}
+    assert [fault.path for fault in _faults(manifest)] == ["apiVersion"]
+
+
+def test_foreign_metadata_is_passed_over() -> None:
+    manifest = a_spec().manifest()
+    manifest["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    assert _faults(manifest) == []
+
+
+def test_every_fault_is_told_at_once_sorted() -> None:
+    spec = a_spec().tensor(0).set("context.maxLength", "x").set("pod.tolerations", [{"operator": "x", "effect": "y"}])
+    assert [fault.path for fault in _faults(spec.manifest())] == [
+        "spec.context.maxLength",
+        "spec.parallelism.tensor",
+        "spec.pod.tolerations[0].effect",
+        "spec.pod.tolerations[0].operator",
+    ]
+
+
+def test_the_number_of_faults_is_bounded() -> None:
+    spec = a_spec().set("pod.env", [{"name": f"1{i}", "value": "x"} for i in range(64)])
+    assert len(_faults(spec.manifest())) == 50
+
+
+def test_a_document_of_any_depth_gets_a_fault() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    for raw in (deep, {"spec": deep}, {**a_spec().manifest(), "spec": {"context": {"a": deep}}}):
+        faults = _faults(raw)
+        assert len(faults) == 1
+        assert "nested" in str(faults[0]) or "is a list" in str(faults[0])
+    wide: dict[str, Any] = {str(number): {} for number in range(100_000)}
+    assert _faults({**a_spec().manifest(), "spec": wide})
+
+
+def test_a_huge_value_is_shown_in_part() -> None:
+    faults = _faults(a_spec().model("x" * 100_000).manifest())
+    assert len(str(faults[0])) < 300
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS = [info.alias or name for name, info in InferenceServiceSpec.model_fields.items()]
+
+
+@given(st.sampled_from(FIELDS), JSON)
+def test_no_value_of_any_field_raises(field: str, value: object) -> None:
+    manifest = a_spec().manifest()
+    manifest["spec"][field] = value
+    for fault in _faults(manifest):
+        assert fault.path.startswith("spec")
+        assert fault.problem
+        assert fault.remedy
+
+
+def test_join_writes_indices_as_people_do() -> None:
+    assert join("spec", "pod", "env", 2, "name") == "spec.pod.env[2].name"
+    assert join("", "spec") == "spec"
+
+
+def test_faults_in_one_line_stay_within_bytes_whatever_the_script() -> None:
+    faults = [Fault("spec.a", "ü" * 700, "right")] * 3
+    line = in_one_line(faults, 1024)
+    assert len(line.encode()) <= 1024
+    assert line.endswith("...")
+    assert in_one_line([Fault("a", "b", "c"), Fault("d", "e", "f")]) == "a: b; c | d: e; f"

@@ -1,0 +1,82 @@
+"""Quantities and sources, read."""
+
+import re
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.api import types
+from stoker.api.types import (
+    EXAMPLES,
+    ClaimSource,
+    HubSource,
+    cpu_millicores,
+    fraction,
+    memory_bytes,
+    model_source,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("80Gi", 85_899_345_920), ("80G", 80 * 10**9), ("1.5Ki", 1536), ("512Mi", 2**29), ("2T", 2 * 10**12),
+     ("1.001k", 1001), ("3Ti", 3 * 2**40), ("7M", 7_000_000)],
+)  # fmt: skip
+def test_memory_is_read_in_bytes(text: str, size: int) -> None:
+    assert memory_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1e3", "1 Gi", "1gi", "1GB", "Gi", "1.Gi", ".5Gi", "1Gi\n", "٣Gi"])
+def test_what_is_no_memory_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 80Gi"):
+        memory_bytes(text)
+
+
+@pytest.mark.parametrize(("text", "cores"), [("8", 8000), ("0.5", 500), ("500m", 500), ("1.25", 1250), ("0.05", 50)])
+def test_cores_are_read_in_thousandths(text: str, cores: int) -> None:
+    assert cpu_millicores(text) == cores
+
+
+@pytest.mark.parametrize("text", ["0", "0m", "0.0", "1.5m", "1.0001", "-1", "", "8 "])
+def test_what_is_no_number_of_cores_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="number of cores"):
+        cpu_millicores(text)
+
+
+@given(st.integers(1, 999))
+def test_a_fraction_is_exact(thousandths: int) -> None:
+    text = f"0.{thousandths:03d}"
+    assert fraction(text) == Decimal(thousandths) / 1000
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "1.1", "2", ".9", "0,9", "90%", ""])
+def test_what_is_no_fraction_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="fraction"):
+        fraction(text)
+
+
+def test_sources_are_taken_apart() -> None:
+    assert model_source("hf://meta-llama/Llama-3.1-8B") == HubSource("meta-llama", "Llama-3.1-8B", None)
+    assert model_source("hf://a/b/q4/model.gguf") == HubSource("a", "b", "q4/model.gguf")
+    assert model_source("pvc://models") == ClaimSource("models", "")
+    assert model_source("pvc://models/a/b.gguf") == ClaimSource("models", "a/b.gguf")
+    assert HubSource("a", "b").repository == "a/b"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hf://", "hf://a", "hf://a/", "pvc://", "pvc://A", "pvc://a/", "pvc://a/../b", "pvc://a/./b", "hf://a/../b",
+             "s3://a/b", "hf://a/b c", "hf://a/b\n", "pvc://a..b"],
+)  # fmt: skip
+def test_what_is_no_source_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="hf://owner/name"):
+        model_source(text)
+
+
+def test_every_pattern_has_words_for_people_and_is_anchored() -> None:
+    patterns = {value for name, value in vars(types).items() if name.endswith("_PATTERN")}
+    patterns -= {types.LABEL_KEY_PATTERN}  # checked by a rule, which has its own words
+    assert patterns == set(EXAMPLES)
+    for pattern in patterns:
+        assert re.fullmatch(r"\^.*\$", pattern)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from stoker.agent.config import EngineMetrics
 from stoker.api.faults import Fault
 from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.plan.types import EngineTraits, Layout
+
+MODEL_MOUNT: Final = "/models"
+"""Where the claim of a ``pvc://`` model is mounted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,132 @@
+"""Every spelling of an argument of ``vllm serve``.
+
+vLLM's parser is argparse with additions: underscores in long options, ``--option=value``, dotted keys of JSON options
+(``--compilation-config.cudagraph_mode NONE``), unique beginnings of options, ``-O3``, values glued to one-letter
+options (``-qfp8``). Seen on vLLM 0.32: ``--hos x`` sets the host and ``-t 4`` the tensor size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stoker.engines.arguments import Argument
+from stoker.engines.options import FLAG, MANY, ONE, OPTIONAL, Option, OptionTable
+from stoker.engines.versions import Version
+from stoker.engines.vllm_table import knows_every_option
+
+_NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+_MODEL = "is no option, and vLLM would take it for a model"
+_ONE_ITEM = "holds an option and its value in one item"
+_TWO_ITEMS = "write option and value as two items"
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What the head of an item may mean: pairs of spelling and option, exact ones alone where there are any."""
+
+    pairs: tuple[tuple[str, Option], ...]
+    exact: bool
+    glued: str | None = None
+
+
+def read_arguments(args: Sequence[str], table: OptionTable, version: Version | None) -> tuple[Argument, ...]:
+    """Return what the items of ``engine.args`` mean to vLLM. Nothing is refused here."""
+    return tuple(_scan(args, table, version))
+
+
+def _scan(args: Sequence[str], table: OptionTable, version: Version | None) -> Iterator[Argument]:
+    index = 0
+    while index < len(args):
+        argument, used = _read(args, index, table, version)
+        yield argument
+        index += used
+
+
+def _read(args: Sequence[str], index: int, table: OptionTable, version: Version | None) -> tuple[Argument, int]:
+    """Return the argument at ``index`` and how many items it takes."""
+    text = args[index]
+    if not _is_option(text) or text == "--":
+        return Argument(index, text, problem=_MODEL, remedy="remove it, or write it after its option"), 1
+    head, equals, given = text.partition("=")
+    head, *tail = head.split(maxsplit=1) or [head]
+    head, keys = _split_keys(head)
+    meaning = _meaning(head, table)
+    options = tuple(dict.fromkeys(option.name for _, option in meaning.pairs))
+    accepted = _accepted(meaning, version) if knows_every_option(version) else None
+    if tail:
+        return Argument(index, text, options, accepted, keys, tuple(tail), _ONE_ITEM, _TWO_ITEMS), 1
+    glued = given if equals else meaning.glued
+    values, problem = _values(args, index, meaning, dotted=bool(keys), glued=glued)
+    used = 1 + (len(values) if glued is None else 0)
+    return Argument(index, text, options, accepted, keys, values, problem, _TWO_ITEMS), used
+
+
+def _is_option(text: str) -> bool:
+    return len(text) > 1 and text.startswith("-") and not _NEGATIVE_NUMBER.fullmatch(text)
+
+
+def _split_keys(head: str) -> tuple[str, tuple[str, ...]]:
+    """Return the option's name with dashes, and its dotted keys."""
+    if not head.startswith("--"):
+        name, *keys = head.split(".")
+        return name, tuple(keys)
+    name, *keys = head.removesuffix("+").split(".")
+    return "--" + name[2:].replace("_", "-"), tuple(keys)
+
+
+def _meaning(head: str, table: OptionTable) -> _Meaning:
+    exact = table.by_spelling.get(head)
+    if exact:
+        return _Meaning(tuple((head, option) for option in exact), exact=True)
+    if head.startswith("--"):
+        return _Meaning(tuple(table.beginning_with(head)) if len(head) > 2 else (), exact=False)
+    return _short(head, table)
+
+
+def _short(head: str, table: OptionTable) -> _Meaning:
+    if head.startswith("-O"):
+        return _Meaning((("--optimization-level", table.options["--optimization-level"]),), True, head[2:] or None)
+    letter = table.by_spelling.get(head[:2])
+    if letter:
+        return _Meaning(tuple((head[:2], option) for option in letter), True, head[2:])
+    begun = tuple((s, o) for s, o in table.beginning_with(head) if not s.startswith("--"))
+    if begun:
+        return _Meaning(begun, exact=False)
+    # "-tp4": no parser takes it, but it is plain what was meant.
+    longest = max((s for s in table.by_spelling if not s.startswith("--") and head.startswith(s)), key=len, default="")
+    return _Meaning(tuple((head, option) for option in table.by_spelling.get(longest, ())), exact=False, glued="")
+
+
+def _accepted(meaning: _Meaning, version: Version | None) -> bool:
+    known = {
+        option.name
+        for spelling, option in meaning.pairs
+        if spelling in option.spellings and option.accepts(spelling, version)
+    }
+    return bool(known) if meaning.exact else len(known) == 1
+
+
+def _values(
+    args: Sequence[str], index: int, meaning: _Meaning, *, dotted: bool, glued: str | None
+) -> tuple[tuple[str, ...], str | None]:
+    """Return the values of an option, and what is wrong with them."""
+    if glued is not None:
+        return (glued,), None
+    if dotted:  # vLLM takes the next item whatever it looks like
+        return tuple(args[index + 1 : index + 2]), None if index + 1 < len(args) else "needs a value"
+    takes = {option.takes for _, option in meaning.pairs} or {MANY}
+    follow = tuple(_following(args, index + 1))
+    if takes == {FLAG}:
+        return (), None
+    if takes == {ONE}:
+        return follow[:1], None if follow else "needs a value"
+    return (follow[:1] if takes == {OPTIONAL} else follow), None
+
+
+def _following(args: Sequence[str], start: int) -> Iterator[str]:
+    for text in args[start:]:
+        if _is_option(text):
+            return
+        yield text

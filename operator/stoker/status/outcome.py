@@ -35,8 +35,8 @@ class TargetRevision:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``spec`` is None where the stored one has faults. ``layout`` is that of the wanted spec: frozen in its revision
-    where it has one, else today's (of a refused spec too, so that its arithmetic can be shown); where the spec cannot be
-    planned, that of the revision that runs, else None. ``revision`` is None where none exists."""
+    where it has one, else today's (of a refused spec too, so that its arithmetic can be shown); where the spec cannot
+    be planned, that of the revision that runs, else None. ``revision`` is None where none exists."""
 
     spec: InferenceServiceSpec | None
     layout: Layout | None

@@ -28,7 +28,7 @@ class EnumMember:
     member: str
 
 
-Value = str | int | float | bool | tuple[str, ...] | EnumMember
+Value = str | int | float | bool | tuple[str, ...] | tuple[float, ...] | EnumMember
 Reader = Callable[[str], Value]
 
 
@@ -94,6 +94,11 @@ def _names(text: str) -> Value:
     return names
 
 
+def _shares(text: str) -> Value:
+    share = _fraction(0.0, 1e6)
+    return tuple(float(str(share(part))) for part in text.split(","))
+
+
 def _one_of(choices: Mapping[str, Value]) -> Reader:
     def read(text: str) -> Value:
         if text not in choices:
@@ -116,6 +121,11 @@ _KV_TYPE = _members(
     "ggml_type",
     "GGML_TYPE_",
     {name: name.upper() for name in ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")},
+)
+_SPLIT_MODE = _members(
+    "llama_split_mode",
+    "LLAMA_SPLIT_MODE_",
+    {name: name.upper() for name in ("none", "layer", "row", "tensor")},
 )
 _FLASH_ATTENTION = _members(
     "llama_flash_attn_type",
@@ -173,6 +183,9 @@ OPTIONS: tuple[Option, ...] = (
     Option(("-tb", "--threads-batch"), "cpuparams_batch.n_threads", _whole(-1, 512), help="threads that read prompts"),
     Option(("--threads-http",), "n_threads_http", _whole(-1, 1024), help="threads that answer HTTP"),
     Option(("-ngl", "--gpu-layers", "--n-gpu-layers"), "n_gpu_layers", _layers, help="layers on a GPU, auto or all"),
+    Option(("-sm", "--split-mode"), "split_mode", _SPLIT_MODE, help="how the model is split over GPUs"),
+    Option(("-ts", "--tensor-split"), "tensor_split", _shares, help="share of each GPU, with commas"),
+    Option(("-mg", "--main-gpu"), "main_gpu", _whole(0), help="the GPU that is used where the model is not split"),
     Option(("-fa", "--flash-attn"), "flash_attn_type", _FLASH_ATTENTION, help="on, off or auto"),
     Option(("-ctk", "--cache-type-k"), "cache_type_k", _KV_TYPE, help="type of the keys in the cache"),
     Option(("-ctv", "--cache-type-v"), "cache_type_v", _KV_TYPE, help="type of the values in the cache"),

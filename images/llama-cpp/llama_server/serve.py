@@ -57,7 +57,10 @@ def apply(values: Mapping[str, Value], params: object, library: ModuleType) -> N
         holder = params
         for parent in parents:
             holder = getattr(holder, parent)
-        setattr(holder, name, _native(path, value, library))
+        native = _native(path, value, library)
+        if path == "tensor_split" and isinstance(native, list):
+            native += [0.0] * (len(getattr(holder, name)) - len(native))  # a place for every device that could be
+        setattr(holder, name, native)
 
 
 def _native(path: str, value: Value, library: ModuleType) -> object:

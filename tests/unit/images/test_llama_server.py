@@ -16,6 +16,8 @@ from llama_server import serve
 from llama_server.options import BY_SPELLING, OPTIONS, EnumMember, Option, UsageError, Value, parse
 from llama_server.serve import apply
 
+from stoker.engines.llama_cpp import COMMAND, RENDERED_FLAGS
+
 PACKAGE_ROOT = Path(__file__).resolve().parents[3] / "images/llama-cpp"
 
 
@@ -38,6 +40,8 @@ def parameters(*argv: str) -> dict[str, Value]:
         (["-ngl", "12"], "n_gpu_layers", 12),
         (["--gpu-layers", "all"], "n_gpu_layers", -2),
         (["--n-gpu-layers", "auto"], "n_gpu_layers", -1),
+        (["-sm", "layer"], "split_mode", EnumMember("llama_split_mode", "LLAMA_SPLIT_MODE_LAYER")),
+        (["--tensor-split", "3,1"], "tensor_split", (3.0, 1.0)),
         (["--metrics"], "endpoint_metrics", True),
         (["--slots"], "endpoint_slots", True),
         (["--no-slots"], "endpoint_slots", False),
@@ -108,6 +112,18 @@ def test_variables_that_llama_cpp_would_read_are_refused_and_never_shown(name: s
     assert "s3cret" not in str(refusal.value)
 
 
+def test_it_takes_every_option_that_the_operator_renders_for_a_model_on_a_volume() -> None:
+    downloads = {"--hf-repo", "--hf-file"}
+    assert set(RENDERED_FLAGS) - downloads <= set(BY_SPELLING)
+    for name in downloads:
+        with pytest.raises(UsageError, match="downloads nothing"):
+            parse([name, "x"], {})
+
+
+def test_the_image_has_the_program_where_the_operator_starts_it() -> None:
+    assert f"COPY llama-server {COMMAND[0]}\n" in (PACKAGE_ROOT / "Containerfile").read_text()
+
+
 def test_no_spelling_belongs_to_two_options() -> None:
     assert len(BY_SPELLING) == sum(len(option.spellings) for option in OPTIONS)
 
@@ -136,7 +152,9 @@ def _one_value(option: Option) -> dict[str, Value]:
 
 def test_values_arrive_in_the_library() -> None:
     params = xllamacpp.CommonParams()
-    line = parameters("-a", "b,a", "-np", "3", "-ctk", "q8_0", "-t", "2", "--spec-type", "ngram-simple", "--no-slots")
+    line = parameters(
+        "-a", "b,a", "-np", "3", "-ctk", "q8_0", "-t", "2", "--spec-type", "ngram-simple", "--no-slots", "-ts", "3,1"
+    )
     apply(line, params, xllamacpp)
     assert params.model.path == "x.gguf"
     assert params.model_alias == {"a", "b"}
@@ -147,6 +165,12 @@ def test_values_arrive_in_the_library() -> None:
         int(xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE)
     ]
     assert params.endpoint_slots is False
+    assert list(params.tensor_split)[:3] == [3.0, 1.0, 0.0]
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
 
 
 def run(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -171,7 +195,7 @@ def test_a_refusal_ends_the_program_with_2_and_one_line() -> None:
 
 
 def test_a_missing_model_ends_the_program_with_1_and_says_so() -> None:
-    done = run("-m", "/nonexistent.gguf", "--port", "18599")
+    done = run("-m", "/nonexistent.gguf", "--port", free_port())
     assert done.returncode == 1
     assert "No such file or directory" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("llama-server: not started:")
@@ -188,7 +212,7 @@ def test_a_stop_signal_ends_it_while_the_library_holds_the_interpreter(tmp_path:
     pipe = tmp_path / "model.gguf"
     os.mkfifo(pipe)  # opening it blocks inside the library for as long as nobody writes: a load that never ends
     with subprocess.Popen(
-        [sys.executable, "-B", "-m", "llama_server", "-m", str(pipe), "--port", "18598"],
+        [sys.executable, "-B", "-m", "llama_server", "-m", str(pipe), "--port", free_port()],
         cwd=PACKAGE_ROOT,
         env={"PATH": os.defpath},
         stderr=subprocess.PIPE,

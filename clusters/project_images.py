@@ -1,0 +1,39 @@
+"""The images of this project: what each is made from."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from clusters.images import Recipe
+from stoker import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+STOKER = f"ghcr.io/stoker-dev/stoker:{__version__}"
+LLAMA_CPP = f"ghcr.io/stoker-dev/llama-cpp:{__version__}"
+
+
+def stoker() -> Recipe:
+    """The operator, the agent and the command line."""
+    folder = ROOT / "images/stoker"
+    return Recipe(
+        reference=STOKER,
+        containerfile=folder / "Containerfile",
+        sources={"stoker": ROOT / "operator/stoker", "stoker-command": folder / "stoker-command"},
+        requirements=ROOT / "requirements/operator.txt",
+    )
+
+
+def llama_cpp() -> Recipe:
+    """llama.cpp's server for the CPU."""
+    folder = ROOT / "images/llama-cpp"
+    return Recipe(
+        reference=LLAMA_CPP,
+        containerfile=folder / "Containerfile",
+        sources={name: folder / name for name in ("llama_server", "llama-server")},
+        requirements=folder / "requirements.txt",
+    )
+
+
+def recipes() -> Iterator[Recipe]:
+    """Every image of the project."""
+    yield llama_cpp()
+    yield stoker()

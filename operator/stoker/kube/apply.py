@@ -19,7 +19,8 @@ from stoker.kube.errors import AlreadyExists, Conflict, NotFound
 from stoker.kube.expectations import Expectation, Expectations
 from stoker.kube.ownership import as_apply_entries, covers, others_fields, owned_fields
 from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION
-from stoker.kube.views import CHILD_MANAGER, ChildEntry, object_ref
+from stoker.kube.snapshot import Owner, seen_by
+from stoker.kube.views import CHILD_MANAGER, ChildEntry, child_entry, object_ref
 from stoker.plan.snapshot import ObjectRef
 from stoker.render.meta import applied_hash
 
@@ -58,15 +59,15 @@ class ChildWriter:
         self._expectations = expectations
         self._clock = clock
 
-    async def ensure(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+    async def ensure(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         """Bring one child to what was rendered."""
         metadata = manifest["metadata"]
         known = self._cache.children[manifest["kind"]].named(metadata["namespace"], metadata["name"])
         if known is None:
-            return await self._create(manifest, owner_uid)
-        return await self._bring(manifest, known, owner_uid)
+            return await self._create(manifest, owner)
+        return await self._bring(manifest, known, owner)
 
-    async def ensure_revision(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+    async def ensure_revision(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         """Store a revision. Its data is immutable: one that stands and is ours is the same one."""
         metadata = manifest["metadata"]
         try:
@@ -74,7 +75,7 @@ class ChildWriter:
         except AlreadyExists:
             raw = await self._client.get(CONTROLLER_REVISION, metadata["namespace"], metadata["name"])
             ref = object_ref("ControllerRevision", raw)
-            if ref.controller_uid != owner_uid:
+            if ref.controller_uid != owner.uid:
                 return Outcome(Result.FOREIGN, ref)
         self._remember("ControllerRevision", raw)
         return Outcome(Result.CREATED)
@@ -84,35 +85,36 @@ class ChildWriter:
         # Gone, or another one stands there already: either way this one is no more.
         with contextlib.suppress(NotFound, Conflict):
             await self._client.delete(CHILDREN[ref.kind], ref.namespace, ref.name, uid=ref.uid)
-        self._cache.shelf(ref.kind).remove(ref.uid)
-        self._expectations.forget(ref.uid)
+        self._forget(ref)
 
-    async def _create(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+    async def _create(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         kind, metadata = manifest["kind"], manifest["metadata"]
         try:
             raw = await self._client.create(CHILDREN[kind], metadata["namespace"], manifest, CHILD_MANAGER)
         except AlreadyExists:
-            return await self._meet(manifest, owner_uid)
+            return await self._meet(manifest, owner)
         self._remember(kind, raw, complete=True)
         return Outcome(Result.CREATED)
 
-    async def _meet(self, manifest: Mapping[str, Any], owner_uid: str) -> Outcome:
+    async def _meet(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         """Look at the object that stands in the way: one of ours that the watch does not show, or a foreign one."""
         kind, metadata = manifest["kind"], manifest["metadata"]
         try:
             raw = await self._client.get(CHILDREN[kind], metadata["namespace"], metadata["name"])
         except NotFound:
             return Outcome(Result.STALE)
+        known = child_entry(kind, raw)
+        ref = seen_by(owner, known)
+        if ref.controller_uid != owner.uid:
+            return Outcome(Result.FOREIGN, ref)  # not kept: no watch would tell when it goes
         self._cache.put(kind, raw)
-        known = self._cache.children[kind].get(raw["metadata"]["uid"])
-        if known is None:
-            return Outcome(Result.TERMINATING)
-        return await self._bring(manifest, known, owner_uid)
+        return await self._bring(manifest, known, owner)
 
-    async def _bring(self, manifest: Mapping[str, Any], known: ChildEntry, owner_uid: str) -> Outcome:
-        if known.ref.controller_uid != owner_uid:
-            return Outcome(Result.FOREIGN, known.ref)
-        if known.ref.terminating:
+    async def _bring(self, manifest: Mapping[str, Any], known: ChildEntry, owner: Owner) -> Outcome:
+        ref = seen_by(owner, known)
+        if ref.controller_uid != owner.uid:
+            return Outcome(Result.FOREIGN, ref)
+        if ref.terminating:
             return Outcome(Result.TERMINATING)
         if self._is_unchanged(manifest, known):
             return Outcome(Result.UNCHANGED)
@@ -157,12 +159,15 @@ class ChildWriter:
         try:
             raw = await self._client.get(CHILDREN[ref.kind], ref.namespace, ref.name)
         except NotFound:
-            self._cache.shelf(ref.kind).remove(ref.uid)
-            self._expectations.forget(ref.uid)
+            self._forget(ref)
             return
         if raw["metadata"]["uid"] != ref.uid:
-            self._cache.shelf(ref.kind).remove(ref.uid)
+            self._forget(ref)
         self._cache.put(ref.kind, raw)
+
+    def _forget(self, ref: ObjectRef) -> None:
+        self._cache.remove(ref.kind, ref.uid)
+        self._expectations.forget(ref.uid)
 
     def _remember(self, kind: str, raw: Mapping[str, Any], *, complete: bool = False) -> None:
         """Keep the answer of a write. ``complete``: we own all that we sent, since we have just sent it."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from stoker.kube.counts import add
 from stoker.kube.views import (
     ChildEntry,
     RevisionEntry,
     ServiceEntry,
     child_entry,
     controller_uid,
+    holdings,
     node_view,
     pod_view,
     revision_entry,
@@ -101,6 +103,10 @@ class Shelf(Generic[E]):
         known = self._items.get(uid)
         return known[1] if known is not None else None
 
+    def name_of(self, uid: str) -> tuple[str, str]:
+        """Return namespace and name of an object that is kept. Raises KeyError."""
+        return self._items[uid][2]
+
     def versions(self) -> dict[str, int]:
         """Return the version of each object, by uid."""
         return {uid: item[0] for uid, item in self._items.items()}
@@ -129,6 +135,8 @@ class Cache:
         self.revisions: Shelf[RevisionEntry] = Shelf(RevisionEntry.same_as)
         self.pods: Shelf[PodView] = Shelf(PodView.__eq__)
         self.nodes: Shelf[NodeView] = Shelf(NodeView.__eq__)
+        self.held: dict[str, dict[str, int]] = {}
+        """What our own pods hold, by node and extended resource."""
         self._shelves: dict[str, Shelf[Any]] = {
             "InferenceService": self.services,
             "ControllerRevision": self.revisions,
@@ -155,12 +163,36 @@ class Cache:
             revision = revision_entry(raw)
             return self.revisions.put(raw, revision.ref.controller_uid, revision)
         if kind == "Pod":
-            return self.pods.put(raw, (raw["metadata"]["namespace"], service_label(raw)), pod_view(raw))
+            return self._put_pod(raw)
         return self.nodes.put(raw, None, node_view(raw))
+
+    def remove(self, kind: str, uid: str) -> None:
+        """Forget an object for good."""
+        gone = self.shelf(kind).remove(uid)
+        if isinstance(gone, PodView):
+            self._count(gone, -1)
+
+    def _put_pod(self, raw: Mapping[str, Any]) -> bool:
+        before, after = self.pods.get(raw["metadata"]["uid"]), pod_view(raw)
+        changed = self.pods.put(raw, (raw["metadata"]["namespace"], service_label(raw)), after)
+        if changed:
+            self._count(after, 1)
+            if before is not None:
+                self._count(before, -1)
+        return changed
+
+    def _count(self, pod: PodView, sign: int) -> None:
+        for node, name, count in holdings(pod):
+            add(self.held, node, name, sign * count)
 
     def service(self, key: ServiceKey) -> ServiceEntry | None:
         """Return the service of a key."""
         return self.services.named(*key)
+
+    def waiting_services(self) -> set[ServiceKey]:
+        """Return the services that have a pod without a place."""
+        waiting = [self.pods.group_of(pod.uid) for pod in self.pods if pod.unschedulable_message]
+        return {(service.namespace, service.name) for group in waiting for service in self.services.of(group)}
 
     def key_of(self, kind: str, raw: Mapping[str, Any]) -> ServiceKey | None:
         """Return the key of the service that an object concerns; None for one that concerns no service of ours."""

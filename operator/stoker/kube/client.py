@@ -72,15 +72,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a collection: selectors as the API server spells them, and whether metadata is enough."""
+    """Which objects of a collection: selectors as the API server spells them, whether metadata is enough, or one."""
 
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False
+    first_only: bool = False
 
     def query(self) -> dict[str, str]:
         """Return the query parameters of the first page."""
-        chosen = {"labelSelector": self.labels, "fieldSelector": self.fields, "limit": str(PAGE_ITEMS)}
+        limit = 1 if self.first_only else PAGE_ITEMS
+        chosen = {"labelSelector": self.labels, "fieldSelector": self.fields, "limit": str(limit)}
         return {name: value for name, value in chosen.items() if value}
 
 

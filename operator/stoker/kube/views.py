@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -91,6 +91,8 @@ class ChildEntry:
     digest: str
     managed: Packed | None
     deployment: DeploymentView | None = None
+    owner: str | None = None
+    """``Kind/name`` of the controlling owner."""
 
     @property
     def uid(self) -> str:
@@ -101,7 +103,7 @@ class ChildEntry:
         """Return the same child, its ownership found complete."""
         ref = replace(self.ref, intact=True)
         deployment = replace(self.deployment, ref=ref) if self.deployment else None
-        return ChildEntry(ref, self.digest, None, deployment)
+        return ChildEntry(ref, self.digest, None, deployment, self.owner)
 
     def same_as(self, other: ChildEntry) -> bool:
         """Return whether nothing that a decision reads differs; the resource version alone is no difference."""
@@ -163,12 +165,19 @@ def object_ref(kind: str, raw: Mapping[str, Any], *, intact: bool = False) -> Ob
     )
 
 
-def controller_uid(metadata: Mapping[str, Any]) -> str | None:
-    """Return the uid of the controlling owner."""
+def controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the reference of the controlling owner."""
     for owner in metadata.get("ownerReferences") or ():
         if owner.get("controller"):
-            return sys.intern(str(owner.get("uid")))
+            reference: Mapping[str, Any] = owner
+            return reference
     return None
+
+
+def controller_uid(metadata: Mapping[str, Any]) -> str | None:
+    """Return the uid of the controlling owner."""
+    owner = controller(metadata)
+    return sys.intern(str(owner.get("uid"))) if owner else None
 
 
 def child_entry(kind: str, raw: Mapping[str, Any], known: ChildEntry | None = None) -> ChildEntry:
@@ -177,10 +186,12 @@ def child_entry(kind: str, raw: Mapping[str, Any], known: ChildEntry | None = No
     managed = raw["metadata"].get("managedFields") or []
     digest = f"{ref.generation}/{ownership_digest(managed, CHILD_MANAGER)}"
     deployment = deployment_view(raw, ref) if kind == "Deployment" else None
+    owner = controller(raw["metadata"])
+    owner_name = sys.intern(f"{owner.get('kind')}/{owner.get('name')}") if owner else None
     if known is not None and known.managed is None and known.digest == digest:
-        return ChildEntry(ref, digest, None, deployment).verified()
+        return ChildEntry(ref, digest, None, deployment, owner_name).verified()
     timeless = [{key: value for key, value in entry.items() if key != "time"} for entry in managed]
-    return ChildEntry(ref, digest, pack(timeless), deployment)
+    return ChildEntry(ref, digest, pack(timeless), deployment, owner_name)
 
 
 def revision_entry(raw: Mapping[str, Any]) -> RevisionEntry:
@@ -358,13 +369,8 @@ def _text(value: object) -> str | None:
     return str(value)[:MAX_TEXT] if value else None
 
 
-def sum_held(pods: Sequence[PodView]) -> dict[str, dict[str, int]]:
-    """Return what pods hold, by node and resource. Pods that have ended hold nothing."""
-    held: dict[str, dict[str, int]] = {}
-    for pod in pods:
-        if pod.node is None or pod.phase in ("Succeeded", "Failed"):
-            continue
-        of_node = held.setdefault(pod.node, {})
+def holdings(pod: PodView) -> Iterator[tuple[str, str, int]]:
+    """Yield what a pod holds as (node, resource, count). One that has ended, or is on no node, holds nothing."""
+    if pod.node is not None and pod.phase not in ("Succeeded", "Failed"):
         for name, count in pod.requests.items():
-            of_node[name] = of_node.get(name, 0) + count
-    return held
+            yield pod.node, name, count

@@ -1,0 +1,1 @@
+"""The operator's process: kopf wiring, the reconcile loop, metrics, health."""

@@ -1,0 +1,280 @@
+"""One reconcile: key -> Snapshot -> decision -> writes -> status.
+
+Everything that is decided is decided by ``stoker.reconcile.decide``, which is pure. What is done here: reading what the
+cache does not hold, writing in the right order, and remembering what went wrong so that the next Snapshot tells of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from stoker.controller.metrics import Metrics
+from stoker.controller.writing import status_delay
+from stoker.kube.apply import ChildWriter, Outcome, Result
+from stoker.kube.cache import Cache, ServiceKey, version_of
+from stoker.kube.client import Client
+from stoker.kube.counts import added
+from stoker.kube.discovery import Discovery
+from stoker.kube.errors import ApiError, Conflict, NotFound, NotLeader
+from stoker.kube.events import EventPoster
+from stoker.kube.expectations import Expectation, Expectations
+from stoker.kube.held import ForeignHeld
+from stoker.kube.logs import LogReader
+from stoker.kube.references import ReferenceReader
+from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
+from stoker.kube.snapshot import Owner, Surroundings, assemble, pods_of
+from stoker.kube.views import STATUS_MANAGER, ServiceEntry, object_ref
+from stoker.plan.snapshot import ObjectRef, ReferenceView, Snapshot
+from stoker.reconcile.decide import decide
+from stoker.reconcile.decision import Decision
+from stoker.reconcile.settings import Settings
+
+RESYNC_SECONDS = 1800.0
+"""How often a service is looked at without any reason."""
+
+FOREIGN_SECONDS = 10.0
+"""How often an object that stands in the way is looked at: no watch shows it."""
+
+SOON_SECONDS = 0.5
+
+References = tuple[ReferenceView, ...]
+Write = Callable[[Mapping[str, Any], Owner], Awaitable[Outcome]]
+T = TypeVar("T")
+
+log = logging.getLogger("stoker.reconcile")
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of one service between reconciles. Losing it costs nothing but time."""
+
+    uid: str
+    foreign: tuple[ObjectRef, ...] = ()
+    failures: dict[str, str] = field(default_factory=dict)
+    status_written_at: float = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a reconciler works with."""
+
+    client: Client
+    cache: Cache
+    writer: ChildWriter
+    expectations: Expectations
+    references: ReferenceReader
+    logs: LogReader
+    foreign_held: ForeignHeld
+    discovery: Discovery
+    events: EventPoster
+    metrics: Metrics
+    settings: Settings
+    clock: Callable[[], float]
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What became of the writes of one pass."""
+
+    failures: dict[str, str] = field(default_factory=dict)
+    foreign: list[ObjectRef] = field(default_factory=list)
+    error: ApiError | None = None
+    look_again: bool = False
+
+
+class Reconciler:
+    """Brings services about, one key at a time per key."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._memories: dict[ServiceKey, Memory] = {}
+
+    async def reconcile(self, key: ServiceKey) -> float | None:
+        """Bring one service about. Returns after how many seconds it wants to be looked at again. Raises ApiError."""
+        entry = self._parts.cache.service(key)
+        if entry is None or entry.deleting:
+            self._forget(key)
+            return None  # its children go with it, by their owner references (N5)
+        memory = self._memory(key, entry)
+        await self._look_at_foreign(memory)
+        return await self._bring_about(key, entry, memory)
+
+    async def _bring_about(self, key: ServiceKey, entry: ServiceEntry, memory: Memory) -> float | None:
+        """Decide, write, and say so in the status."""
+        snapshot, decision = await self._decide(key, entry, memory)
+        attempt = await self._write(entry, decision)
+        known = (memory.failures, memory.foreign)
+        memory.failures = attempt.failures
+        memory.foreign = _joined(memory.foreign, attempt.foreign)
+        if (memory.failures, memory.foreign) != known:
+            # The writes showed what the decision could not know: the status shall tell of it within this reconcile.
+            snapshot, decision = await self._decide(key, entry, memory)
+        delays = [RESYNC_SECONDS * random.uniform(0.8, 1.2), decision.requeue_after_seconds]  # noqa: S311
+        delays.append(await self._write_status(key, entry, memory, snapshot, decision))
+        if attempt.error is not None:
+            raise attempt.error
+        if memory.foreign:
+            delays.append(FOREIGN_SECONDS)
+        if attempt.look_again:
+            delays.append(SOON_SECONDS)
+        return min(delay for delay in delays if delay is not None)
+
+    # ---- reading ----------------------------------------------------------------------------------------------------
+
+    async def _decide(self, key: ServiceKey, entry: ServiceEntry, memory: Memory) -> tuple[Snapshot, Decision]:
+        parts = self._parts
+        service = entry.stored()
+        references = await parts.references.of(key, service)
+        uses_devices = "accelerator" in (service.get("spec") or {})
+        snapshot = self._snapshot(key, entry, memory, references, uses_devices)
+        decision = decide(snapshot, parts.settings)
+        if uses_devices and decision.create_revision is not None and not parts.foreign_held.is_fresh:
+            await parts.foreign_held.refresh()
+            snapshot = self._snapshot(key, entry, memory, references, uses_devices)
+            decision = decide(snapshot, parts.settings)
+        return snapshot, decision
+
+    def _snapshot(
+        self, key: ServiceKey, entry: ServiceEntry, memory: Memory, references: References, uses_devices: bool
+    ) -> Snapshot:
+        parts = self._parts
+        pods = tuple(parts.logs.complete(key, pod) for pod in pods_of(parts.cache, entry))
+        held = added(parts.cache.held, parts.foreign_held.last) if uses_devices else {}
+        around = Surroundings(
+            now=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            references=references,
+            held=held,
+            foreign=memory.foreign,
+            failures=memory.failures,
+            capabilities=parts.discovery.capabilities,
+        )
+        return assemble(parts.cache, entry, pods, around)
+
+    async def _look_at_foreign(self, memory: Memory) -> None:
+        """Look again at what stood in the way: it may be gone, or be ours by now."""
+        still: list[ObjectRef] = []
+        for ref in memory.foreign:
+            try:
+                raw = await self._parts.client.get(CHILDREN[ref.kind], ref.namespace, ref.name)
+            except NotFound:
+                continue
+            found = object_ref(ref.kind, raw)
+            if found.controller_uid != memory.uid:
+                still.append(found)
+        memory.foreign = tuple(still)
+
+    # ---- writing ----------------------------------------------------------------------------------------------------
+
+    async def _write(self, entry: ServiceEntry, decision: Decision) -> Attempt:
+        """Write the revision, then what pods need, then the Deployment, then remove what is surplus."""
+        attempt, owner = Attempt(), Owner(entry.uid, entry.name)
+        if decision.create_revision is not None:
+            await self._one(attempt, decision.create_revision, self._parts.writer.ensure_revision, owner)
+            if attempt.failures or attempt.foreign:
+                return attempt
+        first = [child for child in decision.apply if child["kind"] != "Deployment"]
+        last = [child for child in decision.apply if child["kind"] == "Deployment"]
+        for children in (first, last):
+            if attempt.foreign:
+                break  # engines that no Service reaches would only hold GPUs
+            await asyncio.gather(*(self._one(attempt, child, self._parts.writer.ensure, owner) for child in children))
+        for ref in decision.delete:
+            await self._guarded(attempt, f"{ref.kind}/{ref.name}", self._parts.writer.delete(ref))
+        return attempt
+
+    async def _one(self, attempt: Attempt, manifest: Mapping[str, Any], write: Write, owner: Owner) -> None:
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        outcome = await self._guarded(attempt, f"{kind}/{name}", write(manifest, owner))
+        result = outcome.result if outcome is not None else "failed"
+        self._parts.metrics.children.labels(kind, result).inc()
+        if outcome is not None and outcome.foreign is not None:
+            attempt.foreign.append(outcome.foreign)
+        if result in (Result.STALE, Result.TERMINATING):
+            attempt.look_again = True
+
+    async def _guarded(self, attempt: Attempt, what: str, writing: Awaitable[T]) -> T | None:
+        """Await a write; a failure is noted for the status, and the other children are written all the same."""
+        try:
+            return await writing
+        except NotLeader:
+            raise
+        except ApiError as problem:
+            attempt.failures[what] = problem.message
+            attempt.error = attempt.error or problem
+            return None
+
+    async def _write_status(
+        self, key: ServiceKey, entry: ServiceEntry, memory: Memory, snapshot: Snapshot, decision: Decision
+    ) -> float | None:
+        """Write the status when it is worth it. Returns when to look again, where it has to wait."""
+        if decision.status is None:
+            return None
+        now = self._parts.clock()
+        stored = snapshot.service.get("status") or {}
+        delay = status_delay(stored, decision.status, now - memory.status_written_at)
+        if delay is None or delay > 0:
+            return delay
+        metadata = {
+            "namespace": entry.namespace,
+            "name": entry.name,
+            "uid": entry.uid,
+            "resourceVersion": entry.resource_version,
+        }
+        body = {
+            "apiVersion": INFERENCE_SERVICE.api_version,
+            "kind": INFERENCE_SERVICE.kind,
+            "metadata": metadata,
+            "spec": snapshot.service.get("spec"),
+            "status": decision.status,
+        }
+        try:
+            raw = await self._parts.client.update(
+                INFERENCE_SERVICE, entry.namespace, body, STATUS_MANAGER, subresource="status"
+            )
+        except NotFound:
+            return SOON_SECONDS
+        except Conflict:
+            await self._refresh(key)
+            return 0.0
+        memory.status_written_at = now
+        self._remember(raw)
+        await self._parts.events.post(snapshot.service, decision.events)
+        return None
+
+    async def _refresh(self, key: ServiceKey) -> None:
+        """Read the service anew: somebody has written it since."""
+        try:
+            self._parts.cache.put("InferenceService", await self._parts.client.get(INFERENCE_SERVICE, *key))
+        except NotFound:
+            return
+
+    def _remember(self, raw: Mapping[str, Any]) -> None:
+        metadata = raw["metadata"]
+        self._parts.cache.put("InferenceService", raw)
+        owed = Expectation(
+            "InferenceService", metadata["namespace"], metadata["name"], version_of(raw), self._parts.clock()
+        )
+        self._parts.expectations.expect(metadata["uid"], owed)
+
+    # ---- memory -----------------------------------------------------------------------------------------------------
+
+    def _memory(self, key: ServiceKey, entry: ServiceEntry) -> Memory:
+        memory = self._memories.get(key)
+        if memory is None or memory.uid != entry.uid:
+            memory = self._memories[key] = Memory(entry.uid)
+        return memory
+
+    def _forget(self, key: ServiceKey) -> None:
+        self._memories.pop(key, None)
+        self._parts.references.forget(key)
+
+
+def _joined(known: tuple[ObjectRef, ...], more: list[ObjectRef]) -> tuple[ObjectRef, ...]:
+    by_name = {(ref.kind, ref.name): ref for ref in (*known, *more)}
+    return tuple(by_name[name] for name in sorted(by_name))

@@ -1,0 +1,116 @@
+"""The worker set: takes keys off the queue, and keeps one slow key from delaying the others (N21).
+
+At most ``slots`` reconciles hold a slot at the same time. One that is still running after ``SLOW_SECONDS`` gives its
+slot back and goes on aside, so that keys which wait for a dead webhook do not use up the slots of all the others. How
+many run at the same time is bounded all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from stoker.kube.cache import ServiceKey
+from stoker.kube.errors import ApiError, NotLeader
+from stoker.kube.queue import WorkQueue
+
+SLOW_SECONDS = 1.0
+RECONCILE_SECONDS = 60.0
+MAX_RUNNING = 512
+
+log = logging.getLogger("stoker.reconcile")
+
+Reconcile = Callable[[ServiceKey], Awaitable[float | None]]
+"""Brings one service about; returns after how many seconds it wants to be looked at again."""
+
+
+class Workers:
+    """Runs reconciles while this replica leads. ``on_result`` is told of each: done, failed or timeout, and seconds."""
+
+    def __init__(
+        self, queue: WorkQueue, reconcile: Reconcile, slots: int, on_result: Callable[[str, float], None]
+    ) -> None:
+        self._queue = queue
+        self._reconcile = reconcile
+        self._on_result = on_result
+        self._slots = asyncio.Semaphore(slots)
+        self._room = asyncio.Semaphore(MAX_RUNNING)
+        self._running: set[asyncio.Task[None]] = set()
+        self._dispatcher: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to take keys; nothing when that has begun already."""
+        if self._dispatcher is None:
+            self._dispatcher = asyncio.create_task(self._dispatch(), name="reconcile dispatcher")
+
+    async def stop(self) -> None:
+        """Stop at once: what runs is cancelled, and whoever leads next looks at everything again."""
+        if self._dispatcher is None:
+            return
+        tasks = [self._dispatcher, *self._running]
+        self._dispatcher = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def running(self) -> int:
+        """How many reconciles run."""
+        return len(self._running)
+
+    async def _dispatch(self) -> None:
+        while True:
+            await self._room.acquire()
+            await self._slots.acquire()
+            key: ServiceKey = await self._queue.take()  # type: ignore[assignment]
+            task = asyncio.create_task(self._work(key), name=f"reconcile {key[0]}/{key[1]}")
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _work(self, key: ServiceKey) -> None:
+        loop = asyncio.get_running_loop()
+        held = [self._slots]
+
+        def give_back() -> None:
+            if held:
+                held.pop().release()
+
+        timer = loop.call_later(SLOW_SECONDS, give_back)
+        started, result = loop.time(), "failed"
+        try:
+            result = await self._attempt(key)
+        finally:
+            timer.cancel()
+            give_back()
+            self._room.release()
+            self._queue.done(key)
+            self._on_result(result, loop.time() - started)
+
+    async def _attempt(self, key: ServiceKey) -> str:
+        """Reconcile once; whatever goes wrong delays this key alone, and never ends the process."""
+        context = {"namespace": key[0], "service": key[1]}
+        try:
+            async with asyncio.timeout(RECONCILE_SECONDS):
+                again = await self._reconcile(key)
+        except NotLeader:
+            self._queue.add_after(key, 1.0)
+            return "failed"
+        except TimeoutError:
+            delay = self._queue.fail(key)
+            log.warning("a reconcile took too long", extra={**context, "again_in_seconds": round(delay, 1)})
+            return "timeout"
+        except ApiError as problem:
+            delay = self._queue.fail(key)
+            log.warning(
+                "a reconcile failed", extra={**context, "problem": problem.message, "again_in_seconds": round(delay, 1)}
+            )
+            return "failed"
+        except Exception:
+            delay = self._queue.fail(key)
+            log.exception("a reconcile failed", extra={**context, "again_in_seconds": round(delay, 1)})
+            return "failed"
+        self._queue.forget(key)
+        if again is not None:
+            self._queue.add_after(key, again)
+        return "done"

@@ -1,0 +1,87 @@
+"""Which APIs the cluster serves, asked for every 30 s, so that one that appears later is used without a restart (N7).
+
+An optional API may be absent, or exist and not answer, such as one whose conversion webhook is dead. Neither is an
+error: both are facts that a decision reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from stoker.api.crd import schema_gap
+from stoker.kube.client import Client, Selection
+from stoker.kube.errors import ApiError, Forbidden, NotFound
+from stoker.kube.resources import CUSTOM_RESOURCE_DEFINITION, INFERENCE_SERVICE, Resource
+from stoker.plan.snapshot import Capabilities
+
+POLL_SECONDS = 30.0
+
+LEADER_WORKER_SET = Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
+OPTIONAL = (LEADER_WORKER_SET,)
+"""The optional APIs that this version looks for; each is listed here in the change that makes use of it."""
+
+log = logging.getLogger("stoker.discovery")
+
+
+class Discovery:
+    """Keeps ``capabilities`` up to date. ``on_change`` is told when they differ from before."""
+
+    def __init__(self, client: Client, on_change: Callable[[], None]) -> None:
+        self._client = client
+        self._on_change = on_change
+        self._crd_version: str | None = None
+        self._outdated: str | None = None
+        self.capabilities = Capabilities()
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        while True:
+            await self.poll()
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def poll(self) -> None:
+        """Ask once. Never raises: what cannot be told stays as it was."""
+        served, broken = set(), {}
+        for resource in OPTIONAL:
+            problem = await self._problem(resource)
+            name = f"{resource.group}/{resource.version}/{resource.kind}"
+            if problem is None:
+                served.add(name)
+            elif problem:
+                broken[name] = problem
+        found = Capabilities(frozenset(served), broken, await self._crd_outdated())
+        if found != self.capabilities:
+            log.info("what the cluster serves has changed", extra={"served": sorted(served), "broken": broken})
+            self.capabilities = found
+            self._on_change()
+
+    async def _problem(self, resource: Resource) -> str | None:
+        """Return None when an API answers, "" when it is absent, else what is wrong with it."""
+        try:
+            document = await self._client.discover(resource.root)
+            if all(each.get("name") != resource.plural for each in document.get("resources") or ()):
+                return ""
+            async for _ in self._client.pages(resource, selection=Selection(first_only=True)):
+                break
+        except NotFound:
+            return ""
+        except Forbidden:
+            return "the operator's role does not allow to list it"
+        except ApiError as error:
+            return error.message
+        return None
+
+    async def _crd_outdated(self) -> str | None:
+        """Compare the served schema with our own, when it has changed since the last time."""
+        name = f"{INFERENCE_SERVICE.plural}.{INFERENCE_SERVICE.group}"
+        try:
+            metadata = (await self._client.get_metadata(CUSTOM_RESOURCE_DEFINITION, None, name))["metadata"]
+            if metadata["resourceVersion"] != self._crd_version:
+                served = await self._client.get(CUSTOM_RESOURCE_DEFINITION, None, name)
+                self._outdated = schema_gap(served)
+                self._crd_version = metadata["resourceVersion"]
+        except ApiError as error:
+            log.info("the served schema could not be read", extra={"problem": error.message})
+        return self._outdated

@@ -1,0 +1,91 @@
+"""The last words of engines that ended: the termination message, else the end of the log of the container before.
+
+A log is read at most once per container and restart, in the background and a few at a time: a node that does not answer
+delays no reconcile (N21).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+
+from stoker.kube.cache import ServiceKey
+from stoker.kube.client import Client
+from stoker.kube.errors import ApiError, Invalid
+from stoker.kube.views import MAX_LAST_WORDS, last_words
+from stoker.plan.snapshot import ContainerView, PodView
+
+MAX_REMEMBERED = 2000
+MAX_WAITING = 500
+READERS = 4
+
+log = logging.getLogger("stoker.logs")
+
+_Incarnation = tuple[str, str, int]
+
+
+class LogReader:
+    """Completes pods with the last words of their containers. ``on_read`` is told when a log has been read."""
+
+    def __init__(self, client: Client, on_read: Callable[[ServiceKey], None]) -> None:
+        self._client = client
+        self._on_read = on_read
+        self._words: OrderedDict[_Incarnation, str | None] = OrderedDict()
+        self._asked: dict[_Incarnation, tuple[ServiceKey, PodView, ContainerView]] = {}
+        self._queue: asyncio.Queue[_Incarnation] = asyncio.Queue(MAX_WAITING)
+
+    def complete(self, key: ServiceKey, pod: PodView) -> PodView:
+        """Return the pod with what is known of its containers' last words; what is not known is asked for."""
+        containers = tuple(self._completed(key, pod, container) for container in pod.containers)
+        return pod if containers == pod.containers else replace(pod, containers=containers)
+
+    async def run(self) -> None:
+        """Read logs until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(READERS):
+                group.create_task(self._reader())
+
+    def _completed(self, key: ServiceKey, pod: PodView, container: ContainerView) -> ContainerView:
+        if not _ended_badly(container) or container.last_words:
+            return container
+        incarnation = (pod.uid, container.name, container.restart_count)
+        if incarnation in self._words:
+            return replace(container, last_words=self._words[incarnation])
+        if incarnation not in self._asked and not self._queue.full():
+            self._asked[incarnation] = (key, pod, container)
+            self._queue.put_nowait(incarnation)
+        return container
+
+    async def _reader(self) -> None:
+        while True:
+            incarnation = await self._queue.get()
+            key, pod, container = self._asked[incarnation]
+            self._keep(incarnation, await self._read(pod, container))
+            del self._asked[incarnation]
+            self._on_read(key)
+
+    async def _read(self, pod: PodView, container: ContainerView) -> str | None:
+        for previous in (container.restart_count > 0, False):
+            try:
+                text = await self._client.log_tail(
+                    pod.namespace, pod.name, container.name, previous=previous, max_bytes=MAX_LAST_WORDS
+                )
+                return last_words(text)
+            except Invalid:
+                continue  # there is no container before this one: its own log is the last
+            except ApiError as problem:
+                log.info("a log could not be read", extra={"pod": pod.name, "problem": problem.message})
+                return None
+        return None
+
+    def _keep(self, incarnation: _Incarnation, words: str | None) -> None:
+        self._words[incarnation] = words
+        if len(self._words) > MAX_REMEMBERED:
+            self._words.popitem(last=False)
+
+
+def _ended_badly(container: ContainerView) -> bool:
+    return container.exit_code not in (None, 0)

@@ -33,14 +33,16 @@ _NUMBERS = itertools.count(1)
 class Options:
     """How a control plane is brought up.
 
-    Without `network_namespace` it listens on free loopback ports. In one, it listens on every address of it with the
-    usual ports, and `address` is the namespace's own, under which pods and the host reach it. `users` get a static
-    token each; `pod_security` is enforced in namespaces that carry no label of their own; a control plane that is
-    `tied` dies with the process that started it.
+    Without `address` it listens on free loopback ports. With one, it runs in a network namespace (`enter` is the
+    command that enters it) and listens there on every address with the usual ports; `address` is the namespace's own,
+    under which pods and the host reach it. `group` is the cgroup that its programs join. `users` get a static token
+    each; `pod_security` is enforced in namespaces that carry no label of their own; a control plane that is `tied` dies
+    with the process that started it.
     """
 
-    network_namespace: Path | None = None
-    address: str = "127.0.0.1"
+    address: str | None = None
+    enter: tuple[str, ...] = ()
+    group: Path | None = None
     users: tuple[User, ...] = ()
     audit_policy: Mapping[str, Any] | None = None
     pod_security: components.PodSecurityLevel = "restricted"
@@ -60,7 +62,7 @@ class ControlPlane:
         self.options = options or Options()
         self._owns_folder = folder is None
         self.folder = folder or paths.clusters_root() / f"{FOLDER_PREFIX}{os.getpid()}-{next(_NUMBERS)}"
-        self.processes = Processes(self.folder, self.options.tied, self.options.network_namespace)
+        self.processes = Processes(self.folder, self.options.tied, self.options.enter, self.options.group)
 
     def start(self) -> None:
         """Bring it up; returns when pods can be created. Raises ClusterError, with the log, when a part does not."""
@@ -155,8 +157,8 @@ class ControlPlane:
         self.processes.resume(name)
 
     def _addresses(self) -> components.Addresses:
-        if self.options.network_namespace:
-            address = self.options.address
+        address = self.options.address
+        if address:
             return components.Addresses(address, "0.0.0.0", address, 6443, 2379, 2380, 10257, 10259, 10247)  # noqa: S104
         return components.Addresses("127.0.0.1", "127.0.0.1", components.UNREACHABLE_ADDRESS, *free_ports(6))
 

@@ -20,7 +20,7 @@ from clusters.errors import ClusterError
 
 STOP_SECONDS = 5.0
 LAUNCH_SECONDS = 5.0
-LAUNCHERS = ("nsenter", "setpriv")
+LAUNCHERS = ("nsenter", "unshare", "setpriv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,11 @@ def _await_launch(child: subprocess.Popen[bytes]) -> None:
             time.sleep(0.005)
 
 
+def _join(pid: int, group: Path) -> None:
+    with suppress(ProcessLookupError):
+        (group / "cgroup.procs").write_text(str(pid))
+
+
 def _await_end(record: ProcessRecord, timeout_seconds: float) -> None:
     with _handle(record) as handle:
         if handle is not None:
@@ -106,12 +111,13 @@ class Processes:
     """The programs of one cluster.
 
     `tied` programs die with this process, whatever ends it; the others go on, and are found through the record on disk.
-    With `namespace`, they run in that network namespace.
+    `enter` is put before each command, to run it in namespaces; `group` is the cgroup that each joins.
     """
 
     folder: Path
     tied: bool = True
-    namespace: Path | None = None
+    enter: tuple[str, ...] = ()
+    group: Path | None = None
     _children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def spawn(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
@@ -131,6 +137,8 @@ class Processes:
             )
         self._children[name] = child
         _await_launch(child)
+        if self.group is not None:
+            _join(child.pid, self.group)
         self._record([*self.records(), ProcessRecord(name, child.pid, start_ticks(child.pid) or 0)])
 
     def stop(self, *names: str, grace_seconds: float = STOP_SECONDS) -> None:
@@ -181,9 +189,7 @@ class Processes:
         return "\n".join(f"  {line}" for line in said)
 
     def _prefix(self) -> list[str]:
-        # `ip netns exec` would remount /sys, and the kubelet then finds no cgroups.
-        enter = ["nsenter", f"--net={self.namespace}"] if self.namespace else []
-        return [*enter, *(["setpriv", "--pdeathsig", "KILL", "--"] if self.tied else [])]
+        return [*self.enter, *(["setpriv", "--pdeathsig", "KILL", "--"] if self.tied else [])]
 
     def _running(self, name: str) -> ProcessRecord:
         for record in self.records():

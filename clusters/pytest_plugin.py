@@ -1,13 +1,16 @@
 """Fixtures for tests that need a real cluster. Load it with `pytest_plugins = ["clusters.pytest_plugin"]`."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from clusters.controlplane import ControlPlane
+from clusters.controlplane import ControlPlane, Options
+from clusters.local import LocalCluster
 
+TEST_CLUSTER = "stoker-test"
 _NUMBERS = itertools.count(1)
 
 
@@ -19,6 +22,21 @@ def control_plane() -> Iterator[ControlPlane]:
     """
     with ControlPlane() as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def local_cluster() -> Iterator[LocalCluster]:
+    """One cluster with a real node for the whole session.
+
+    `$STOKER_TEST_CLUSTER` names a cluster to use instead, which is brought up where it is not and stays afterwards: so a
+    single test can be run again and again without waiting for its cluster.
+    """
+    kept = os.environ.get("STOKER_TEST_CLUSTER")
+    cluster = LocalCluster(kept or TEST_CLUSTER, Options(tied=not kept))
+    cluster.up()
+    yield cluster
+    if not kept:
+        cluster.down()
 
 
 @pytest.fixture

@@ -1,0 +1,58 @@
+"""The mount namespace of a node.
+
+Mounts that the kubelet and containerd make are seen in it alone and vanish with its last process, so nothing has to be
+unmounted after a run that was killed. The folders whose paths are fixed in those programs are the cluster's own there.
+"""
+
+from pathlib import Path
+
+from clusters.run import run
+
+MOUNT_SECONDS = 30
+PRIVATE = (
+    "/run/containerd",
+    "/var/lib/containerd",
+    "/var/lib/kubelet",
+    "/var/lib/cni",
+    "/var/log/pods",
+    "/var/log/containers",
+)
+# The kubelet sets these, with these values, for the whole machine. It is shown files of its own instead.
+SYSCTLS = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+
+
+def enter(pid: int) -> list[str]:
+    """The words before a command that run it in the mount and network namespaces of a process."""
+    return ["nsenter", f"--target={pid}", "--mount", "--net"]
+
+
+def prepare(pid: int, folder: Path) -> None:
+    """Put the cluster's own folders, below `folder`, in their places in the mount namespace of process `pid`.
+
+    The kubelet's mounts must reach containerd and its containers, hence the shared propagation.
+    """
+    _mount(pid, "--make-rshared", "/")
+    for place in PRIVATE:
+        own = folder / _slug(place)
+        own.mkdir(parents=True, exist_ok=True)
+        Path(place).mkdir(parents=True, exist_ok=True)
+        _mount(pid, "--bind", str(own), place)
+    for name, value in SYSCTLS.items():
+        own = folder / _slug(name)
+        own.write_text(f"{value}\n")
+        _mount(pid, "--bind", str(own), f"/proc/sys/{name}")
+
+
+def _slug(path: str) -> str:
+    return path.strip("/").replace("/", "-")
+
+
+def _mount(pid: int, *words: str) -> None:
+    run([*enter(pid), "mount", *words], timeout_seconds=MOUNT_SECONDS)

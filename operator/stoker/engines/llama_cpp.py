@@ -104,6 +104,8 @@ class LlamaCpp:
             block_tokens=CELLS_PER_BLOCK,
             default_batched_tokens=((0, batched or STEP_TOKENS),),
             shares_memory=False,
+            splits_layers=True,
+            splits_layers=True,
             host_overhead_bytes=2**29,
         )
 

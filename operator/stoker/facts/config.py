@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from stoker.facts.caches import layer_caches, layer_names, native_dtype
 from stoker.facts.lengths import max_length
-from stoker.facts.model import Checkpoint, FactsError, Layer, ModelFacts
+from stoker.facts.model import Checkpoint, FactsError, Layer, LayerCache, LayerParameters, ModelFacts
 from stoker.facts.parameters import encoder_parameters, layer_parameters, step_width
 from stoker.facts.reading import Reader
 from stoker.facts.shape import language_part, read_shape
@@ -34,7 +34,7 @@ def facts_from_config(config: Mapping[str, Any], index: Mapping[str, Any] | None
         hidden_size=shape.hidden,
         attention_heads=shape.heads,
         kv_heads=None if shape.latent else shape.kv_heads,
-        layers=tuple(Layer(*pair) for pair in zip(caches, parameters, strict=True)),
+        layers=_layers(caches, parameters),
         embedding_parameters=shape.vocabulary * shape.hidden,
         head_parameters=0 if shape.tied else shape.vocabulary * shape.hidden,
         encoder_parameters=encoder_parameters(top),
@@ -46,6 +46,13 @@ def facts_from_config(config: Mapping[str, Any], index: Mapping[str, Any] | None
         weight_bytes=_loaded_bytes(weight_bytes, dtype_source),
         checkpoint=_checkpoint(top) or _checkpoint(reader),
     )
+
+
+def _layers(caches: tuple[LayerCache, ...], parameters: tuple[LayerParameters, ...]) -> tuple[Layer, ...]:
+    """Equal layers are one object: a model of a hundred layers has two or three kinds of them."""
+    made: dict[Layer, Layer] = {}
+    layers = (Layer(*pair) for pair in zip(caches, parameters, strict=True))
+    return tuple(made.setdefault(layer, layer) for layer in layers)
 
 
 def _from_index(index: Mapping[str, Any] | None) -> tuple[int | None, int | None]:

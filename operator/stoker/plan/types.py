@@ -42,7 +42,8 @@ class FractionOf(StrEnum):
 class EngineTraits:
     """What planning must know of an engine and its version. Made by ``engines``, read by ``plan``.
 
-    ``kv_element_bytes`` maps each name that ``quantization.kvCache`` may hold to bytes per element (``bf16`` 2, ``fp8`` 1).
+    ``kv_element_bytes`` maps each name that ``quantization.kvCache`` may hold to bytes per element (``bf16`` 2,
+    ``fp8`` 1).
     """
 
     name: str
@@ -56,7 +57,8 @@ class EngineTraits:
     supports_pipeline: bool
     supports_tensor: bool
     context_is_shared: bool
-    """True where ``maxLength`` bounds each sequence and the KV cache is one pool; False where slots divide it (llama.cpp)."""
+    """True where ``maxLength`` bounds each sequence and the KV cache is one pool; False where slots divide it
+    (llama.cpp)."""
     block_tokens: int
     """The KV cache is handed out in blocks of this many tokens; capacity is rounded down to it."""
     kv_cache_step_bytes: int = 1
@@ -66,6 +68,8 @@ class EngineTraits:
     ascending. The activations of a step are sized by it."""
     shares_memory: bool = True
     """Its processes exchange data through ``/dev/shm``."""
+    splits_layers: bool = False
+    """Its layers may lie partly in the memory of the container, where the input embeddings always are (llama.cpp)."""
     host_overhead_bytes: int = 2**30
     """Memory that its own processes take in the container of a CPU engine, weights and KV cache aside."""
 
@@ -84,11 +88,11 @@ class RankMemory:
     kv_bytes_per_token: int
     kv_bytes_per_sequence: int
     """Bytes that a sequence holds whatever its length (sliding windows when full, state-space layers)."""
-    budget_bytes: int
-    """What the device offers to the engine: memory x fraction."""
-    kv_bytes: int
+    budget_bytes: int | None
+    """What the device offers to the engine: memory x fraction; None where the device is unknown."""
+    kv_bytes: int | None
     """What is left of the budget for the KV cache; negative when the rest alone does not fit."""
-    kv_tokens: int
+    kv_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,8 @@ class Suggestion:
 class Layout:
     """One replica over its devices. Bytes are bytes, lengths are tokens, times are seconds.
 
-    ``None`` means unknown, never zero. ``reasons`` explains the verdict; ``faults`` holds contradictions that no cluster
-    could cure; ``origins`` says for each input where it came from (``spec.accelerator.memory``, ``node label``, ...).
+    ``None`` means unknown, never zero. ``reasons`` explains the verdict; ``faults`` holds contradictions that no
+    cluster could cure; ``origins`` says for each input where it came from: ``spec.accelerator.memory``, a node's label.
     """
 
     placement: Placement

@@ -41,9 +41,7 @@ class Answer:
 class EngineClient:
     """Talks to the engine of this pod over the loopback. `close` must be awaited at the end."""
 
-    def __init__(
-        self, config: AgentConfig, clock: Callable[[], float], health_seconds: float = HEALTH_SECONDS
-    ) -> None:
+    def __init__(self, config: AgentConfig, clock: Callable[[], float], health_seconds: float = HEALTH_SECONDS) -> None:
         self._config = config
         self._health_seconds = health_seconds
         self._clock = clock

@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
     try:
         listening = listen(int(arguments[0]))
     except OSError as error:
-        print(f"port {arguments[0]}: {error.strerror}; give the agent a free port", file=sys.stderr)  # noqa: T201
+        print(f"port {arguments[0]}: {os.strerror(error.errno or 0)}; give the agent a free port", file=sys.stderr)  # noqa: T201
         return 1
     listening.set_inheritable(True)
     return Supervisor(listening).run()

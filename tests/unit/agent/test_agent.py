@@ -1,0 +1,425 @@
+"""The agent against an engine in another process: probes, warm-up, incarnations, hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker.agent.config import EngineMetrics, WarmupConfig
+from stoker.agent.observer import DRAIN_CALLERS_LIMIT
+from tests.builders.agents import TOKEN
+from tests.unit.agent.conftest import Configure
+from tests.unit.agent.processes import Engine, agent, get, until
+
+
+async def test_from_nothing_to_ready(own_engine: Engine, configure: Configure) -> None:
+    own_engine.load_seconds = 1.0
+    async with agent(configure(own_engine, warmup=WarmupConfig(requests=3))) as it:
+        assert (await it.probe("startup"), await it.probe("readiness"), await it.probe("liveness")) == (503, 503, 200)
+        own_engine.start()
+        phases: list[str] = []
+
+        async def ready() -> bool:
+            phases.append(it.observer.phase)
+            return await it.is_ready()
+
+        await until(ready)
+        assert "Starting" in phases
+        assert "Loading" in phases or own_engine.spelling == "vllm"
+        assert await it.probe("startup") == 200
+        assert (await own_engine.figures())["paths"] == ["/v1/chat/completions"] * 3
+
+
+async def test_no_warm_up_request_means_no_warm_up(engine: Engine, configure: Configure) -> None:
+    before = await engine.figures()
+    async with agent(configure(engine, warmup=WarmupConfig(requests=0))) as it:
+        await until(it.is_ready)
+    assert (await engine.figures())["paths"] == before["paths"]
+
+
+async def test_a_model_without_a_chat_template_is_warmed_by_completions(engine: Engine, configure: Configure) -> None:
+    await engine.set(generate="no-chat")
+    async with agent(configure(engine)) as it:
+        await until(it.is_ready)
+    assert (await engine.figures())["paths"][-1] == "/v1/completions"
+
+
+@pytest.mark.parametrize(
+    ("generate", "told"),
+    [("error", "request 1 of 1: HTTP 400: cannot do that"), ("empty", "request 1 of 1: the answer has no choices")],
+)
+async def test_readiness_needs_a_real_answer(engine: Engine, configure: Configure, generate: str, told: str) -> None:
+    """kserve#5716: everything looked healthy, and no request could be served."""
+    await engine.set(generate=generate)
+    async with agent(configure(engine)) as it:
+
+        async def told_why() -> bool:
+            return await it.reason("readiness") == f"warming up: {told}"
+
+        await until(told_why)
+        assert (await it.probe("readiness"), await it.probe("startup"), await it.probe("liveness")) == (503, 200, 200)
+        await engine.set()
+        await until(it.is_ready)
+
+
+async def test_another_model_on_the_port_is_not_a_start(engine: Engine, configure: Configure) -> None:
+    await engine.set(model="another")
+    async with agent(configure(engine)) as it:
+
+        async def told_why() -> bool:
+            return "'m' is not among ['another']" in await it.reason("startup")
+
+        await until(told_why)
+        assert await it.probe("startup") == 503
+
+
+async def test_a_killed_engine_is_not_ready_at_the_next_probe_and_warmed_anew(
+    own_engine: Engine, configure: Configure
+) -> None:
+    await own_engine.started()
+    async with agent(configure(own_engine, warmup=WarmupConfig(requests=2))) as it:
+        await until(it.is_ready)
+        own_engine.kill()
+        assert (await it.probe("readiness"), await it.probe("liveness")) == (503, 200)
+        await own_engine.started()
+        await until(it.is_ready)
+        assert it.observer.state.incarnation == 2
+        assert (await own_engine.figures())["paths"] == ["/v1/chat/completions"] * 2
+
+
+async def test_a_restart_that_fell_between_two_looks_is_seen_by_the_probe_itself(
+    own_engine: Engine, configure: Configure
+) -> None:
+    await own_engine.started()
+    config = configure(own_engine)
+    async with agent(config) as it:
+        await until(it.is_ready)
+    async with agent(config, watching=False) as it:
+        assert await it.is_ready()
+        own_engine.kill()
+        await own_engine.started()
+        assert (await it.probe("readiness"), await it.probe("startup")) == (503, 503)
+        assert it.observer.state.incarnation == 2
+
+
+async def test_a_stopped_process_is_found_dead_though_it_accepts_connections(
+    own_engine: Engine, configure: Configure
+) -> None:
+    await own_engine.started()
+    async with agent(configure(own_engine), health_seconds=0.2, silence_seconds=2.0) as it:
+        await until(it.is_ready)
+        own_engine.signal(signal.SIGSTOP)
+        try:
+            await until(it.is_dead)
+            assert it.observer.phase == "Stuck"
+            assert "health path has failed" in await it.reason("liveness")
+            assert (await it.drain())[1] == "nothing to drain: the engine is Stuck"
+        finally:
+            own_engine.signal(signal.SIGCONT)
+        await until(it.is_ready)
+        assert it.observer.state.incarnation == 1
+
+
+async def test_a_worker_that_hangs_behind_a_healthy_front_is_found(own_engine: Engine, configure: Configure) -> None:
+    """vLLM #11996."""
+    await own_engine.started()
+    async with agent(configure(own_engine, longest_prefill_seconds=1)) as it:
+        await until(it.is_ready)
+        await own_engine.set(generate="frozen")
+        chat = asyncio.create_task(own_engine.chat())
+        await until(it.is_dead)
+        assert "requests run and no token or step was counted" in await it.reason("liveness")
+        assert await it.probe("readiness") == 503
+        await own_engine.set()
+        await chat
+        await until(it.is_ready)
+
+
+async def test_a_busy_engine_is_alive_and_ready(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine, longest_prefill_seconds=1), silence_seconds=1.0) as it:
+        await until(it.is_ready)
+        await engine.set(token_seconds=0.1)
+        chats = asyncio.gather(*(engine.chat(tokens=40) for _ in range(4)))
+        while not chats.done():
+            assert (await it.probe("liveness"), await it.probe("readiness")) == (200, 200)
+            await asyncio.sleep(0.1)
+        await chats
+
+
+@pytest.mark.parametrize("metrics", ["hang", "error", "garbage", "huge", "absent"])
+async def test_a_metrics_page_that_cannot_be_had_is_no_evidence(
+    engine: Engine, configure: Configure, metrics: str
+) -> None:
+    await engine.set(metrics=metrics)
+    async with agent(configure(engine, longest_prefill_seconds=1, drain_budget_seconds=1), silence_seconds=0.5) as it:
+        await until(it.is_ready)
+        await asyncio.sleep(1.5)
+        assert (await it.probe("liveness"), await it.probe("readiness")) == (200, 200)
+        page = (await get(it.port, "/metrics"))[1]
+        assert "stoker_engine_ready" in page
+        assert "stoker_engine_requests_running" not in page
+        assert "the drain budget of 1 s is over" in (await it.drain())[1]
+
+
+# ---- what is remembered ---------------------------------------------------------------------------------------------
+
+
+async def test_a_restarted_agent_resumes_the_same_incarnation(own_engine: Engine, configure: Configure) -> None:
+    await own_engine.started()
+    config = configure(own_engine, warmup=WarmupConfig(requests=2))
+    async with agent(config) as it:
+        await until(it.is_ready)
+    async with agent(config, watching=False) as it:
+        assert (await it.probe("startup"), await it.probe("readiness")) == (200, 200)
+        assert it.observer.state.incarnation == 1
+    assert len((await own_engine.figures())["paths"]) == 2
+
+
+async def test_an_engine_restarted_behind_the_agents_back_is_loaded_and_warmed_again(
+    own_engine: Engine, configure: Configure
+) -> None:
+    await own_engine.started()
+    config = configure(own_engine)
+    async with agent(config) as it:
+        await until(it.is_ready)
+    own_engine.kill()
+    await own_engine.started()
+    async with agent(config) as it:
+        assert it.observer.state.incarnation == 2
+        await until(it.is_ready)
+    assert len((await own_engine.figures())["paths"]) == 1
+
+
+GOOD = {"version": 1, "incarnation": 3, "identity": "x", "started": True, "warm": True}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe\x00",
+        b"[" * 10_000,
+        b" " * 1_000_000,
+        json.dumps({**GOOD, "version": 2}).encode(),
+        json.dumps({**GOOD, "incarnation": -1}).encode(),
+        json.dumps({**GOOD, "warm": "yes"}).encode(),
+        json.dumps({**GOOD, "more": 1}).encode(),
+    ],
+)
+async def test_a_broken_state_file_is_a_fresh_start_with_a_log_line(
+    engine: Engine, configure: Configure, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = configure(engine)
+    (Path(config.state_dir) / "agent-state.json").write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        async with agent(config, watching=False) as it:
+            assert it.observer.state.incarnation == 1
+            assert not it.observer.state.warm
+    assert "the stored state cannot be used; starting afresh" in caplog.messages
+
+
+async def test_a_link_in_place_of_the_state_file_is_not_followed(
+    engine: Engine, configure: Configure, tmp_path: Path
+) -> None:
+    config = configure(engine, state_dir=str(tmp_path / "state"))
+    (tmp_path / "state").mkdir()
+    (tmp_path / "elsewhere").write_text(json.dumps(GOOD))
+    (tmp_path / "state" / "agent-state.json").symlink_to(tmp_path / "elsewhere")
+    async with agent(config, watching=False) as it:
+        assert it.observer.state.incarnation == 1
+    assert json.loads((tmp_path / "elsewhere").read_text()) == GOOD
+
+
+async def test_without_a_state_directory_it_works_and_says_so(
+    engine: Engine, configure: Configure, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with agent(configure(engine, state_dir="/proc/nowhere")) as it:
+            await until(it.is_ready)
+    assert any("the state cannot be stored" in message for message in caplog.messages)
+
+
+# ---- drain ----------------------------------------------------------------------------------------------------------
+
+
+async def test_N10_a_drain_holds_until_the_open_streams_have_ended(own_engine: Engine, configure: Configure) -> None:
+    await own_engine.started()
+    async with agent(configure(own_engine)) as it:
+        await until(it.is_ready)
+        await own_engine.set(token_seconds=0.2)
+        streams = asyncio.gather(*(own_engine.chat(tokens=20) for _ in range(20)))
+        await asyncio.sleep(0.5)
+        drain = asyncio.create_task(it.drain())
+        await until(it.is_draining)
+        assert (await it.probe("readiness"), await it.probe("liveness")) == (503, 200)
+        assert await it.reason("readiness") == "draining"
+        texts = await streams
+        assert not drain.done()
+        status, reason = await drain
+        assert (status, reason.split(" in ")[0]) == (200, "drained")
+        assert all(text.endswith("[DONE]\n\n") for text in texts)
+
+
+async def test_N10_clients_that_keep_sending_keep_it_open(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine, settle_seconds=0, quiet_seconds=2)) as it:
+        await until(it.is_ready)
+        drain = asyncio.create_task(it.drain())
+        for _ in range(25):  # each request is over in a moment: a page sees the engine idle
+            await engine.chat(stream=False)
+            await asyncio.sleep(0.2)
+            assert not drain.done()
+        assert (await drain)[0] == 200
+
+
+async def test_a_drain_ends_at_its_budget(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine, drain_budget_seconds=3)) as it:
+        await until(it.is_ready)
+        await engine.set(generate="frozen")
+        chat = asyncio.create_task(engine.chat())
+        status, reason = await it.drain()
+        assert (status, reason) == (200, "the drain budget of 3 s is over (running 1, waiting 0)")
+        await engine.set()
+        await chat
+
+
+async def test_a_drain_of_an_engine_that_never_was_ready_returns_at_once(engine: Engine, configure: Configure) -> None:
+    await engine.set(generate="error")
+    async with agent(configure(engine, settle_seconds=3000)) as it:
+        assert (await it.drain())[0] == 200
+        assert it.observer.phase in {"Loading", "Warming"}
+
+
+async def test_a_drain_without_any_engine_returns_at_once(configure: Configure) -> None:
+    async with agent(configure(Engine(), settle_seconds=3000)) as it:
+        assert await it.drain() == (200, "nothing to drain: the engine is Starting")
+
+
+async def test_a_drain_ends_when_the_engine_dies(own_engine: Engine, configure: Configure) -> None:
+    await own_engine.started()
+    async with agent(configure(own_engine, settle_seconds=3000)) as it:
+        await until(it.is_ready)
+        drain = asyncio.create_task(it.drain())
+        await until(it.is_draining)
+        own_engine.kill()
+        assert await drain == (200, "nothing to drain: the engine is Dead")
+
+
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x", "%00"])
+async def test_a_wrong_token_drains_nothing(engine: Engine, configure: Configure, token: str) -> None:
+    async with agent(configure(engine)) as it:
+        await until(it.is_ready)
+        assert await it.drain(token) == (403, "wrong token")
+        assert await it.is_ready()
+
+
+async def test_the_drain_ends_with_its_caller_and_the_engine_lives_on(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine, settle_seconds=3000)) as it:
+        await until(it.is_ready)
+        caller = asyncio.create_task(it.drain())
+        await until(it.is_unready)
+        caller.cancel()
+        await until(it.is_ready)
+        assert not it.observer.draining
+
+
+async def test_callers_share_one_drain(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine, settle_seconds=2)) as it:
+        await until(it.is_ready)
+        first = asyncio.create_task(it.drain())
+        await until(it.is_draining)
+        others = [asyncio.create_task(it.drain()) for _ in range(3)]
+        await asyncio.sleep(1.0)
+        first.cancel()
+        results = await asyncio.gather(*others)
+        assert len({status for status, _ in results}) == 1
+        (reason,) = {reason for _, reason in results}
+        assert reason.startswith("drained in ")
+        assert float(reason.split()[2]) < 60
+
+
+async def test_the_callers_of_a_drain_are_bounded(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine, settle_seconds=3000)) as it:
+        await until(it.is_ready)
+        callers = [asyncio.create_task(it.drain()) for _ in range(DRAIN_CALLERS_LIMIT + 1)]
+        done, waiting = await asyncio.wait(callers, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.result() for task in done] == [(503, "too many callers wait for the drain")]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await until(it.is_ready)
+
+
+# ---- the agent's own face -------------------------------------------------------------------------------------------
+
+
+async def test_the_agents_own_probes_do_not_depend_on_the_engine(configure: Configure) -> None:
+    async with agent(configure(Engine())) as it:
+        assert (await it.probe("agent/live"), await it.probe("agent/started")) == (200, 200)
+
+
+async def test_an_agent_whose_loops_stand_still_calls_itself_dead(configure: Configure) -> None:
+    async with agent(configure(Engine()), watching=False) as it:
+        it.observer.beat_at -= 31
+        assert await it.probe("agent/live") == 503
+
+
+async def test_metrics_tell_the_engine_and_the_agent(own_engine: Engine, configure: Configure) -> None:
+    await own_engine.started()
+    async with agent(configure(own_engine)) as it:
+        await until(it.is_ready)
+
+        async def page_is_read() -> bool:
+            return 'stoker_engine_generation_tokens_total{model="m"} 8' in (await get(it.port, "/metrics"))[1]
+
+        await until(page_is_read)
+        lines = (await get(it.port, "/metrics"))[1].splitlines()
+        figures = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        assert {name.split("{")[0]: value for name, value in figures.items()} == {
+            "stoker_engine_ready": "1",
+            "stoker_engine_warm": "1",
+            "stoker_engine_draining": "0",
+            "stoker_engine_incarnation": "1",
+            "stoker_engine_requests_running": "0",
+            "stoker_engine_requests_waiting": "0",
+            "stoker_engine_prompt_tokens_total": "0",
+            "stoker_engine_generation_tokens_total": "8",
+            "stoker_engine_steps_total": "8",
+        }
+        own_engine.kill()
+        assert "stoker_engine_steps_total" not in (await get(it.port, "/metrics"))[1], (
+            "figures of an engine that is gone"
+        )
+
+
+async def test_an_engine_without_names_of_metrics_is_served_all_the_same(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine, metrics=EngineMetrics())) as it:
+        await until(it.is_ready)
+        assert await it.probe("liveness") == 200
+
+
+async def test_status_is_one_document(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine)) as it:
+        await until(it.is_ready)
+        document: dict[str, Any] = json.loads((await get(it.port, "/status"))[1])
+        assert document == {
+            "protocol": 1,
+            "servedName": "m",
+            "phase": "Ready",
+            "incarnation": 1,
+            "started": True,
+            "warm": True,
+            "draining": False,
+            "warmup": "1 requests were answered",
+            "reasons": {
+                "startup": "the model is listed",
+                "readiness": "ready",
+                "liveness": "no evidence of a hang",
+            },
+        }

@@ -105,7 +105,6 @@ class LlamaCpp:
             default_batched_tokens=((0, batched or STEP_TOKENS),),
             shares_memory=False,
             splits_layers=True,
-            splits_layers=True,
             host_overhead_bytes=2**29,
         )
 

@@ -38,7 +38,7 @@ def pod_template(inputs: TemplateInputs) -> dict[str, Any]:
 
 def _metadata(inputs: TemplateInputs) -> dict[str, Any]:
     pod = inputs.spec.pod or Pod()
-    labels = pod_labels(inputs.service.name, inputs.spec.engine.name, inputs.revision, pod.labels)
+    labels = pod_labels(inputs.service.name, inputs.spec.engine.name.value, inputs.revision, pod.labels)
     annotations = {"kubectl.kubernetes.io/default-container": "engine", **(pod.annotations or {})}
     return {"labels": tidy(labels), "annotations": tidy(annotations)}
 

@@ -1,0 +1,90 @@
+"""The commands. Each imports what it needs when it runs."""
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+INTERNAL_FAULT = 70
+"""Exit code of a fault of this program (``EX_SOFTWARE``)."""
+
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "--file", "-f", help="File with one InferenceService; - is standard input; repeatable.", metavar="FILE"
+    ),
+]
+ModelConfig = Annotated[
+    str | None, typer.Option(help="The model's config.json; stands for spec.model.facts.", metavar="FILE")
+]
+Nodes = Annotated[str | None, typer.Option(help="Nodes, as kubectl get nodes -o yaml writes them.", metavar="FILE")]
+
+
+class Format(StrEnum):
+    """Ways to print a plan."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def run() -> int:
+    """Run the command line; return the exit code: 0 done, 1 bad input, 2 bad usage, 70 a fault of this program."""
+    try:
+        app()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Exception as error:
+        from stoker.cli.output import one_line
+
+        message = one_line(f"{type(error).__name__}: {error}")
+        print(f"stoker: a fault of this program, please report it: {message}", file=sys.stderr)
+        return INTERNAL_FAULT
+    return 0
+
+
+@app.command()
+def render(file: Files, model_config: ModelConfig = None, nodes: Nodes = None) -> None:
+    """Print what a first apply creates, as YAML. Needs no cluster."""
+    from stoker.cli.render import render_files
+
+    raise typer.Exit(render_files(file, model_config, nodes))
+
+
+@app.command()
+def plan(
+    file: Files,
+    model_config: ModelConfig = None,
+    nodes: Nodes = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print it.")] = Format.TABLE,
+) -> None:
+    """Print how the model fits its GPUs: the arithmetic, and where each input came from. Needs no cluster."""
+    from stoker.cli.plan import plan_files
+
+    raise typer.Exit(plan_files(file, model_config, nodes, as_json=output == Format.JSON))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from stoker import __version__
+
+    print(__version__)
+
+
+@app.command()
+def operator() -> None:
+    """Run the operator in a cluster."""
+    from stoker.controller.main import main
+
+    raise typer.Exit(main())
+
+
+@app.command()
+def agent() -> None:
+    """Run the agent beside an engine."""
+    from stoker.agent.main import main
+
+    raise typer.Exit(main())

@@ -1,0 +1,162 @@
+"""Files that people hand in, read with bounds: what cannot be read comes back as one fault, never as a traceback.
+
+YAML is read as Kubernetes reads it: time stamps stay strings, a key that stands twice is a fault. Nesting, the number
+of values and what aliases expand to are bounded before anything is built.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from stoker.api.faults import Fault, join
+
+MAX_DEPTH: Final = 64
+MAX_VALUES: Final = 1_000_000
+MEBIBYTE: Final = 2**20
+
+
+class UnusableError(Exception):
+    """A file cannot be used; ``faults`` says why."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("; ".join(map(str, faults)))
+        self.faults = faults
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader without implicit time stamps: ``2026-01-31T12:00:00Z`` is a string to Kubernetes."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_text(name: str, limit_bytes: int) -> str:
+    """Return the text of a file, ``-`` being standard input. Raises ``UnusableError``."""
+    try:
+        data = _read(name, limit_bytes)
+    except OSError as error:
+        problem = (error.strerror or type(error).__name__).lower()
+        raise UnusableError(Fault("file", f"cannot be read: {problem}", "name a readable file, or -")) from None
+    except ValueError:
+        raise UnusableError(Fault("file", "is no name of a file", "name a readable file, or -")) from None
+    if len(data) > limit_bytes:
+        remedy = f"give at most {limit_bytes // MEBIBYTE} MiB"
+        raise UnusableError(Fault("file", "is too large", remedy))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnusableError(Fault("file", f"is not UTF-8 text (byte {error.start})", "save it as UTF-8")) from None
+
+
+def yaml_documents(text: str) -> list[Any]:
+    """Return the documents of a YAML text, empty ones left out. Raises ``UnusableError``."""
+    try:
+        _check_events(text)
+        nodes = [node for node in yaml.compose_all(text, _Loader) if node is not None]
+        faults = [fault for node in nodes for fault in _duplicate_keys(node, "")]
+        if faults:
+            raise UnusableError(*faults)
+        documents = [document for document in yaml.load_all(text, _Loader) if document is not None]
+    except yaml.YAMLError as error:
+        raise UnusableError(_broken(error, text)) from None
+    except (ValueError, OverflowError) as error:
+        raise UnusableError(Fault("document", f"holds a value that cannot be read: {error}", "correct it")) from None
+    for document in documents:
+        _check_json(document)
+    return documents
+
+
+def _read(name: str, limit_bytes: int) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read(limit_bytes + 1)
+    with Path(name).open("rb") as file:
+        return file.read(limit_bytes + 1)
+
+
+def _check_events(text: str) -> None:
+    """Bound nesting and values, aliases expanded, before anything recurses over the document."""
+    sizes: dict[str, int] = {}
+    open_nodes: list[tuple[str | None, int]] = []
+    values = 0
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.DocumentStartEvent):
+            sizes = {}
+        elif isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append((event.anchor, values))
+            values += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_nodes.pop()
+            _remember(sizes, anchor, values - before)
+        elif isinstance(event, yaml.AliasEvent):
+            values += _expanded(sizes, event.anchor)
+        elif isinstance(event, yaml.ScalarEvent):
+            _remember(sizes, event.anchor, 1)
+            values += 1
+        _check_bounds(len(open_nodes), values)
+
+
+def _remember(sizes: dict[str, int], anchor: str | None, size: int) -> None:
+    if anchor is not None:
+        sizes[anchor] = size
+
+
+def _expanded(sizes: dict[str, int], anchor: str | None) -> int:
+    if anchor is None or anchor not in sizes:
+        problem = f"the alias *{anchor} stands inside its own anchor, or before it"
+        raise UnusableError(Fault("document", problem, "write the value out"))
+    return sizes[anchor]
+
+
+def _check_bounds(depth: int, values: int) -> None:
+    if depth > MAX_DEPTH:
+        raise UnusableError(Fault("document", "is nested too deeply", f"nest at most {MAX_DEPTH} levels"))
+    if values > MAX_VALUES:
+        raise UnusableError(Fault("document", "holds too many values, aliases expanded", f"keep to {MAX_VALUES}"))
+
+
+def _duplicate_keys(node: yaml.Node, path: str) -> Iterator[Fault]:
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _duplicate_keys(item, join(path, index))
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value) if isinstance(key, yaml.ScalarNode) else "?"
+            if name in seen and name != "<<":
+                where = f"line {key.start_mark.line + 1}"
+                yield Fault(join(path, name), f"stands twice in the same object ({where})", "keep one of the two")
+            seen.add(name)
+            yield from _duplicate_keys(value, join(path, name))
+
+
+def _broken(error: yaml.YAMLError, text: str) -> Fault:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = f"broken YAML: {getattr(error, 'problem', None) or getattr(error, 'reason', None) or error}"
+    if mark is None:
+        return Fault("document", problem, "correct the YAML")
+    line = (text.splitlines() or [""])[min(mark.line, len(text.splitlines()) - 1)]
+    has_tab = "\t" in line[: len(line) - len(line.lstrip())]
+    remedy = "indent with spaces, not with tabs" if has_tab else "correct the YAML there"
+    return Fault(f"line {mark.line + 1}, column {mark.column + 1}", problem, remedy)
+
+
+def _check_json(value: object, path: str = "") -> None:
+    """Require what JSON can hold: other keys, dates, bytes and sets come from YAML's own tags."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                remedy = f'write it in quotes: "{key}"'
+                raise UnusableError(Fault(join(path, str(key)), "the key is no string", remedy))
+            _check_json(item, join(path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _check_json(item, join(path, index))
+    elif value is not None and not isinstance(value, str | bool | int | float):
+        problem = f"is a YAML {type(value).__name__}, which Kubernetes does not know"
+        raise UnusableError(Fault(path or "document", problem, "write a string, in quotes"))

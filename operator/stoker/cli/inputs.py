@@ -1,0 +1,131 @@
+"""What the commands work on: InferenceServices, the model's config.json and nodes, each from a file."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stoker.api.faults import Fault, join
+from stoker.api.inferenceservice import KIND, InferenceService
+from stoker.api.parse import parse_inference_service
+from stoker.api.types import LABEL_PATTERN, SUBDOMAIN_PATTERN
+from stoker.cli.documents import MEBIBYTE, UnusableError, read_text, yaml_documents
+from stoker.facts.config import facts_from_config
+from stoker.facts.model import FactsError
+from stoker.facts.reading import parse_json_object
+from stoker.kube.views import node_view
+from stoker.plan.inputs import CONFIG_KEY
+from stoker.plan.snapshot import NodeView, ReferenceView
+
+SERVICE_LIMIT: Final = 3 * MEBIBYTE
+"""Largest object that an API server takes."""
+NODES_LIMIT: Final = 64 * MEBIBYTE
+CONFIG_LIMIT: Final = 4 * MEBIBYTE
+MODEL_CONFIG: Final = "--model-config"
+FACTS_FIELD: Final = "spec.model.facts.configMapName"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFile:
+    """An InferenceService and the file that it was read from; ``raw`` is the object as the file has it."""
+
+    file: str
+    raw: Mapping[str, Any]
+    service: InferenceService
+
+
+def read_service(file: str) -> ServiceFile:
+    """Return the one InferenceService of a file. Raises ``UnusableError`` with every fault that it has."""
+    documents = yaml_documents(read_text(file, SERVICE_LIMIT))
+    if len(documents) != 1:
+        raise UnusableError(_wrong_count(len(documents)))
+    raw = documents[0]
+    if not isinstance(raw, Mapping):
+        raise UnusableError(Fault("document", "is no object", f"write an {KIND}"))
+    if raw.get("kind") != KIND:
+        raise UnusableError(Fault("kind", f"is {_shown(raw.get('kind'))}", f"give a file with one {KIND}"))
+    parsed = parse_inference_service(raw)
+    faults = [*(parsed if isinstance(parsed, list) else ()), *_metadata_faults(raw.get("metadata"))]
+    if faults or isinstance(parsed, list):
+        raise UnusableError(*faults)
+    return ServiceFile(file, raw, parsed)
+
+
+def read_model_config(file: str) -> ReferenceView:
+    """Return the config.json of a model as if a ConfigMap of the cluster held it. Raises ``UnusableError``."""
+    text = read_text(file, CONFIG_LIMIT)
+    try:
+        facts_from_config(parse_json_object(text, CONFIG_KEY))
+    except FactsError as error:
+        remedy = "give the config.json of the model's repository"
+        raise UnusableError(Fault("document", str(error), remedy)) from None
+    return ReferenceView("ConfigMap", MODEL_CONFIG, FACTS_FIELD, exists=True, data={CONFIG_KEY: text})
+
+
+def read_nodes(file: str) -> tuple[NodeView, ...]:
+    """Return the nodes of a file, as ``kubectl get nodes -o yaml`` writes it. Raises ``UnusableError``."""
+    documents = yaml_documents(read_text(file, NODES_LIMIT))
+    nodes = [node for number, document in enumerate(documents, 1) for node in _nodes(document, number)]
+    if not nodes:
+        remedy = "write it with: kubectl get nodes -o yaml"
+        raise UnusableError(Fault("document", "holds no node", remedy))
+    return tuple(node_view(node) for node in nodes)
+
+
+def _nodes(document: object, number: int) -> Iterator[Mapping[str, Any]]:
+    path = "" if number == 1 else f"document {number}"
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    if isinstance(document, Mapping) and kind in {"List", "NodeList"}:
+        items = document.get("items")
+        for index, item in enumerate(items if isinstance(items, Sequence) else ()):
+            yield _node(item, join(path, "items", index))
+    else:
+        yield _node(document, path or "document")
+
+
+def _node(document: object, path: str) -> Mapping[str, Any]:
+    if not isinstance(document, Mapping) or document.get("kind", "Node") != "Node":
+        raise UnusableError(Fault(path, "is no Node", "write the file with: kubectl get nodes -o yaml"))
+    for steps, wanted in _NODE_SHAPE:
+        value: object = document
+        for step in steps:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if not isinstance(value, wanted) and not (value is None and steps[-1] != "name"):
+            where = join("" if path == "document" else path, *steps)
+            raise UnusableError(Fault(where, "is not what a Node has there", "write it as kubectl does"))
+    return document
+
+
+_NODE_SHAPE: Final[tuple[tuple[tuple[str, ...], type], ...]] = (
+    (("metadata", "name"), str),
+    (("metadata", "labels"), Mapping),
+    (("spec",), Mapping),
+    (("spec", "taints"), list),
+    (("status",), Mapping),
+    (("status", "allocatable"), Mapping),
+    (("status", "conditions"), list),
+)
+"""What is read of a node, and the type that it must have where it is present."""
+
+
+def _wrong_count(count: int) -> Fault:
+    if count == 0:
+        return Fault("document", "is empty", f"write an {KIND}")
+    return Fault("document", f"the file holds {count} documents", f"give each {KIND} a file and a -f of its own")
+
+
+def _metadata_faults(metadata: object) -> Iterator[Fault]:
+    """Names are checked by the API server, and there is none here."""
+    if not isinstance(metadata, Mapping):
+        return
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    if isinstance(name, str) and (len(name) > 253 or not re.fullmatch(SUBDOMAIN_PATTERN, name)):
+        remedy = "write at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends"
+        yield Fault("metadata.name", f"{_shown(name)} is no name of an object", remedy)
+    if isinstance(namespace, str) and (len(namespace) > 63 or not re.fullmatch(LABEL_PATTERN, namespace)):
+        remedy = "write at most 63 lower-case letters, digits and -, with a letter or digit at both ends"
+        yield Fault("metadata.namespace", f"{_shown(namespace)} is no name of a namespace", remedy)
+
+
+def _shown(value: object) -> str:
+    return "missing" if value is None else repr(value if isinstance(value, str) else str(value))[:80]

@@ -1,0 +1,88 @@
+"""What a decision says: the status, and events for what a user should act on."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stoker.plan.types import Layout
+from stoker.reconcile.decision import EventIntent
+from stoker.reconcile.draft import Draft
+from stoker.render.labels import selector_text
+from stoker.render.names import revision_name, service_name
+from stoker.render.service import HTTP_PORT
+from stoker.status.outcome import Outcome, TargetRevision
+from stoker.status.project import project
+
+
+def status(draft: Draft) -> Mapping[str, Any]:
+    """Return the whole status."""
+    return project(draft.snapshot, outcome(draft))
+
+
+def outcome(draft: Draft) -> Outcome:
+    """Return what the decision came to."""
+    return Outcome(
+        spec=draft.spec,
+        layout=_layout(draft),
+        revision=_revision(draft),
+        findings=draft.findings,
+        url=_url(draft),
+        selector=selector_text(draft.service.name),
+        replicas=draft.replicas,
+        paused=draft.paused,
+    )
+
+
+def events(draft: Draft) -> tuple[EventIntent, ...]:
+    """Return a warning for each thing that somebody has to act on and that the last status did not say."""
+    told = {(condition.get("reason"), condition.get("message")) for condition in _stalled_before(draft)}
+    findings = (finding for finding in draft.findings if finding.stalled)
+    return tuple(
+        EventIntent("Warning", finding.reason, finding.message)
+        for finding in findings
+        if not any(reason == finding.reason and finding.message in str(message) for reason, message in told)
+    )
+
+
+def _layout(draft: Draft) -> Layout | None:
+    if draft.target is not None and is_wanted(draft) and draft.target.layout is not None:
+        return draft.target.layout
+    if draft.plan is not None:
+        return draft.plan.layout
+    return draft.target.layout if draft.target else None
+
+
+def is_wanted(draft: Draft) -> bool:
+    """Return whether the target is the revision that the spec asks for, and not one that stays in its place."""
+    return draft.target is not None and not draft.is_fallback
+
+
+def _revision(draft: Draft) -> TargetRevision | None:
+    target = draft.target
+    if target is None:
+        return None
+    return TargetRevision(
+        key=target.key,
+        name=revision_name(draft.service.name, target.key),
+        number=target.number,
+        strategy=target.strategy,
+        strategy_reason=target.strategy_reason,
+        is_wanted=is_wanted(draft),
+        is_new=draft.is_new,
+        outdated=draft.outdated,
+    )
+
+
+def _url(draft: Draft) -> str | None:
+    name = service_name(draft.service.name)
+    own = any(
+        ref.kind == "Service" and ref.name == name and ref.controller_uid == draft.service.uid
+        for ref in draft.snapshot.children
+    )
+    rendered = any(child["kind"] == "Service" for child in draft.apply)
+    return f"http://{name}.{draft.service.namespace}.svc:{HTTP_PORT}" if own or rendered else None
+
+
+def _stalled_before(draft: Draft) -> Iterator[Mapping[str, Any]]:
+    for condition in (draft.snapshot.service.get("status") or {}).get("conditions") or ():
+        if isinstance(condition, Mapping) and condition.get("type") == "Stalled":
+            yield condition

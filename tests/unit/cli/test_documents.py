@@ -1,0 +1,120 @@
+"""Files that people hand in: whatever they hold, one line says what is wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.cli.documents import UnusableError, read_text, yaml_documents
+from stoker.cli.output import one_line, to_yaml
+
+LIMIT = 1000
+
+
+def _bomb() -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    return "\n".join(lines)
+
+
+BROKEN = {
+    "an alias bomb": (_bomb(), "too many values"),
+    "an alias of itself": ("a: &a [*a]", "*a"),
+    "an unknown alias": ("a: *b", "*b"),
+    "nesting": ("[" * 80 + "]" * 80, "nested"),
+    "deep nesting": ("[" * 100_000, "nest"),
+    "a tab": ("a:\n\t- b\n", "indent with spaces"),
+    "a NUL byte": ("a: \x00\n", "control characters"),
+    "a duplicate key": ("spec:\n  model: 1\n  model: 2\n", "spec.model: stands twice"),
+    "a duplicate key in a list": ("a:\n- b: 1\n  b: 2\n", "a[0].b: stands twice"),
+    "an object of Python": ("a: !!python/object/apply:os.system [x]", "constructor"),
+    "bytes": ("a: !!binary aGVsbG8=", "a: is a YAML bytes"),
+    "a set": ("!!set {a, b}", "is a YAML set"),
+    "a date by tag": ("a: !!timestamp 2026-01-31", "a: is a YAML date"),
+    "a broken date by tag": ("a: !!timestamp 2026-99-99", "month"),
+    "a number as key": ("1: x", 'write it in quotes: "1"'),
+    "a list as key": ("? [a, b]\n: 1", "unhashable"),
+    "a huge number": (f"a: {'9' * 10_000}", "cannot be read"),
+    "an open quote": ("a: 'x", "line 1"),
+    "a colon too many": ("a: b: c", "line 1, column 5"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_yaml_gets_one_fault_with_a_remedy(name: str) -> None:
+    text, expected = BROKEN[name]
+    with pytest.raises(UnusableError) as caught:
+        yaml_documents(text)
+    (fault,) = caught.value.faults
+    assert expected in str(fault)
+    assert fault.remedy
+    assert len(str(fault)) < 400
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("latin-1")))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        yaml_documents(text)
+    except UnusableError as error:
+        assert error.faults
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: 2026-01-31T12:00:00Z", [{"a": "2026-01-31T12:00:00Z"}]),
+        ("a: 2026-01-31", [{"a": "2026-01-31"}]),
+        ("---\n---\n# nothing\n", []),
+        ("a: 1\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+        ("a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n", [{"a": {"x": 1}, "b": {"x": 1, "y": 2}}]),
+        ('{"a": [true, null, "x"]}', [{"a": [True, None, "x"]}]),
+    ],
+)
+def test_good_yaml_is_read_as_kubernetes_reads_it(text: str, expected: list[Any]) -> None:
+    assert yaml_documents(text) == expected
+
+
+def test_a_missing_file_a_folder_and_a_bad_name_are_told_apart(tmp_path: Path) -> None:
+    found = []
+    for name in (tmp_path / "none.yaml", tmp_path, "a\0b"):
+        with pytest.raises(UnusableError) as caught:
+            read_text(str(name), LIMIT)
+        found.append(str(caught.value))
+    assert "no such file" in found[0]
+    assert "is a directory" in found[1]
+    assert "no name of a file" in found[2]
+
+
+def test_a_huge_file_is_not_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "big").write_text("x" * (LIMIT + 1))
+    with pytest.raises(UnusableError, match="too large"):
+        read_text(str(tmp_path / "big"), LIMIT)
+    with pytest.raises(UnusableError, match="too large"):
+        read_text("/dev/zero", LIMIT)
+
+
+def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes("ü".encode("latin-1"))
+    with pytest.raises(UnusableError, match="not UTF-8"):
+        read_text(str(tmp_path / "latin"), LIMIT)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfa: 1")
+    assert read_text(str(tmp_path / "bom"), LIMIT) == "a: 1"
+
+
+def test_yaml_comes_out_without_aliases_and_without_wrapping() -> None:
+    shared = {"x": "word " * 100}
+    text = to_yaml([{"a": shared, "b": shared}, {"c": 1}])
+    assert "&" not in text
+    assert yaml_documents(text) == [{"a": shared, "b": shared}, {"c": 1}]
+    assert len(text.splitlines()) == 7
+
+
+@given(st.text())
+def test_N20_a_line_stays_one_line(text: str) -> None:
+    assert one_line(text).isprintable()
+    assert len(one_line(text).splitlines()) <= 1

@@ -49,7 +49,7 @@ _TOOLS: Final = (
     "--mcp-servers-config",
     "--mcp-servers-json",
     "--agent",
-    "--ui-mcp-proxy",
+    "--webui-mcp-proxy",
 )
 _TASK: Final = ("--embeddings", "--reranking", "--pooling")
 _ENDS: Final = ("--help", "--version", "--cache-list", "--list-devices", "--completion-bash")

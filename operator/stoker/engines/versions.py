@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_RELEASE = re.compile(r"v?(\d{1,2})\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+.]?[A-Za-z][0-9A-Za-z.+-]*|[-+.][0-9A-Za-z.+-]+)?")
+_SUFFIX = r"(?:[-+][0-9A-Za-z_.+-]+|\.?[A-Za-z][0-9A-Za-z_.+-]*)?"
+_RELEASE = re.compile(r"v?(\d{1,2})\.(\d{1,3})(?:\.(\d{1,4}))?" + _SUFFIX)
 _BUILD = re.compile(r"(?:.*-)?b([1-9]\d{0,6})")
 
 

@@ -255,7 +255,7 @@ def pod_view(raw: Mapping[str, Any]) -> PodView:
         scheduled=bool(spec.get("nodeName")),
         unschedulable_message=scheduled.message if unschedulable and scheduled else None,
         terminating="deletionTimestamp" in metadata,
-        requests=extended_requests(spec),
+        requests=resource_requests(spec),
         containers=_containers(status),
     )
 
@@ -266,18 +266,18 @@ def service_label(raw: Mapping[str, Any]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def extended_requests(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Return the extended resources (``vendor/name``) that a pod holds.
+def resource_requests(spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return what a pod holds: extended resources (``vendor/name``), ``cpu`` in millicores and ``memory`` in bytes.
 
     Init containers that are not sidecars run before the others and give back what they held: the larger of the two
     counts, as the scheduler has it.
     """
     running: dict[str, int] = {}
     for container in (*(spec.get("containers") or ()), *_init_containers(spec, sidecars=True)):
-        for name, count in _extended(container).items():
+        for name, count in _asked(container).items():
             running[name] = running.get(name, 0) + count
     for container in _init_containers(spec, sidecars=False):
-        for name, count in _extended(container).items():
+        for name, count in _asked(container).items():
             running[name] = max(running.get(name, 0), count)
     return running
 
@@ -330,10 +330,15 @@ def _init_containers(spec: Mapping[str, Any], *, sidecars: bool) -> list[Mapping
     return [container for container in every if (container.get("restartPolicy") == "Always") is sidecars]
 
 
-def _extended(container: Mapping[str, Any]) -> dict[str, int]:
+def _asked(container: Mapping[str, Any]) -> dict[str, int]:
     resources = container.get("resources") or {}
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {sys.intern(name): int(quantity(value)) for name, value in asked.items() if "/" in name}
+    found = {sys.intern(name): int(quantity(value)) for name, value in asked.items() if "/" in name}
+    if "cpu" in asked:
+        found["cpu"] = int(quantity(asked["cpu"]) * 1000)
+    if "memory" in asked:
+        found["memory"] = int(quantity(asked["memory"]))
+    return found
 
 
 def _containers(status: Mapping[str, Any]) -> tuple[ContainerView, ...]:

@@ -91,13 +91,13 @@ class PodView:
     unschedulable_message: str | None
     terminating: bool
     requests: Mapping[str, int]
-    """Extended resources that the pod holds or asks for, by resource name."""
+    """What the pod holds or asks for: extended resources by name, ``cpu`` in millicores, ``memory`` in bytes."""
     containers: tuple[ContainerView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """What a node offers. ``labels`` holds the labels that planning reads, not all."""
+    """What a node offers. ``labels`` holds those that a decision may read: of GPUs, and whatever selectors may name."""
 
     name: str
     ready: bool
@@ -166,7 +166,8 @@ class Snapshot:
     pods: tuple[PodView, ...] = ()
     nodes: tuple[NodeView, ...] = ()
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Extended resources held on each node by all pods known to the operator: node -> resource -> count."""
+    """What all pods known to the operator hold on each node: node -> resource -> count, with ``cpu`` in millicores and
+    ``memory`` in bytes."""
     references: tuple[ReferenceView, ...] = ()
     revisions: tuple[RevisionView, ...] = ()
     create_failures: tuple[str, ...] = ()

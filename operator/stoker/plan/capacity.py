@@ -1,0 +1,105 @@
+"""What the cluster has left: room for further pods on its nodes, and which pods are on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from stoker.api.inferenceservice import InferenceServiceSpec
+from stoker.plan.inputs import GPU_RESOURCE, PRODUCT_LABEL
+from stoker.plan.snapshot import NodeView, PodView, Snapshot
+from stoker.plan.types import Layout
+
+_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
+_GPU_TOLERATION: Final[Mapping[str, object]] = {"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
+"""What every pod with GPUs tolerates, as the renderer and Kubernetes' ExtendedResourceToleration add it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """The pods of a service by what can be hoped of them. A pod that ends counts nowhere."""
+
+    ready: int
+    starting: int
+    """On a node, not ready yet: capacity on its way."""
+    pending: int
+    """Waiting for the scheduler, which has not refused them: capacity on its way."""
+    unschedulable: int
+    """Refused by the scheduler: no capacity until a node changes."""
+
+    @property
+    def on_the_way(self) -> int:
+        """Pods that will serve without anybody doing anything."""
+        return self.starting + self.pending
+
+
+def count_pods(pods: Iterable[PodView]) -> PodCounts:
+    """Sort pods by what can be hoped of them (N9)."""
+    alive = [pod for pod in pods if not pod.terminating and pod.phase not in {"Succeeded", "Failed"}]
+    waiting = [pod for pod in alive if not pod.scheduled]
+    refused = sum(pod.unschedulable_message is not None for pod in waiting)
+    ready = sum(pod.ready for pod in alive)
+    return PodCounts(ready, len(alive) - len(waiting) - ready, len(waiting) - refused, refused)
+
+
+def free_by_node(snapshot: Snapshot, resource: str) -> dict[str, int]:
+    """Return how much of a resource is free on each node that takes new pods; never negative."""
+    return {node.name: _free(snapshot, node, resource) for node in snapshot.nodes if node.ready and node.schedulable}
+
+
+def _free(snapshot: Snapshot, node: NodeView, resource: str) -> int:
+    held = snapshot.held.get(node.name, {}).get(resource, 0)
+    return max(node.allocatable.get(resource, 0) - held, 0)
+
+
+def room_for_pods(spec: InferenceServiceSpec, layout: Layout, snapshot: Snapshot) -> int:
+    """Return how many further pods of ``layout`` the cluster holds now, on the nodes that would take them.
+
+    Pods of the service that wait for a node take their room first.
+    """
+    needs = _needs(layout)
+    room = sum(_room(spec, snapshot, node, needs) for node in snapshot.nodes)
+    waiting = sum(not pod.scheduled and not pod.terminating for pod in snapshot.pods)
+    return max(room - waiting, 0)
+
+
+def _needs(layout: Layout) -> Mapping[str, int]:
+    """What one pod takes of a node. GPUs decide for a GPU engine; CPU and memory for one without."""
+    if layout.gpus_per_pod and layout.resource_name:
+        return {layout.resource_name: layout.gpus_per_pod}
+    return {"cpu": layout.cpu_request_millicores, "memory": layout.memory_request_bytes}
+
+
+def _room(spec: InferenceServiceSpec, snapshot: Snapshot, node: NodeView, needs: Mapping[str, int]) -> int:
+    if not (node.ready and node.schedulable and takes(spec, node)):
+        return 0
+    return min(_free(snapshot, node, resource) // wanted for resource, wanted in needs.items() if wanted)
+
+
+def takes(spec: InferenceServiceSpec, node: NodeView) -> bool:
+    """Return whether a node takes the pods of a spec: its GPU product, its labels, its taints."""
+    products = (spec.accelerator.products if spec.accelerator else None) or ()
+    if products and node.labels.get(PRODUCT_LABEL) not in products:
+        return False
+    wanted = (spec.pod.node_selector if spec.pod else None) or {}
+    return all(node.labels.get(key) == value for key, value in wanted.items()) and _tolerates(spec, node)
+
+
+def _tolerates(spec: InferenceServiceSpec, node: NodeView) -> bool:
+    listed = (spec.pod.tolerations if spec.pod else None) or ()
+    tolerations = (*listed, *([_GPU_TOLERATION] if spec.accelerator else []))
+    return all(
+        effect not in _KEEPS_AWAY or any(_matches(toleration, key, value, effect) for toleration in tolerations)
+        for key, value, effect in node.taints
+    )
+
+
+def _matches(toleration: Mapping[str, object], key: str, value: str, effect: str) -> bool:
+    """Whether a toleration covers a taint, by the rules of the Kubernetes scheduler."""
+    if toleration.get("effect") not in (None, "", effect):
+        return False
+    if toleration.get("key") in (None, ""):
+        return toleration.get("operator") == "Exists"
+    exists = toleration.get("operator") == "Exists"
+    return toleration.get("key") == key and (exists or (toleration.get("value") or "") == value)

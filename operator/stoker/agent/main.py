@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 from stoker.agent.config import CONFIG_ENV, AgentConfig, AgentConfigError
@@ -25,7 +26,9 @@ def main() -> int:
 
 def _become_supervisor(port: int) -> NoReturn:
     command = [sys.executable, "-P", "-m", "stoker.agent.supervisor", str(port)]
-    os.execv(sys.executable, command)  # noqa: S606 (a list, and no shell)
+    # Where the package lies is known here and need not be known to the interpreter: an image may have it anywhere.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    os.execve(sys.executable, command, environment)  # noqa: S606 (a list, and no shell)
 
 
 def _configuration() -> AgentConfig:

@@ -17,6 +17,7 @@ from typing import Any
 
 import aiohttp
 
+import stoker
 from stoker.agent.config import CONFIG_ENV, AgentConfig
 from stoker.agent.engine import EngineClient
 from stoker.agent.listener import ListenerReader
@@ -28,6 +29,9 @@ from tests.builders.agents import TOKEN
 
 HERE = Path(__file__).parent
 QUICK = Rhythm(watch=0.05, metrics=0.05, retry_limit=0.1, drain_check=0.02)
+SOURCES = str(Path(stoker.__file__).parents[1])
+LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); from stoker.agent.main import main; sys.exit(main())"
+"""As in an image: the package lies in a folder that only the command knows."""
 PATIENCE_SECONDS = 60.0
 """How long a test waits for what must come: the machine may be busy with other work."""
 
@@ -176,11 +180,12 @@ class AgentProcess:
     """The agent as a container runs it: a supervisor and its worker."""
 
     config: AgentConfig
-    command: tuple[str, ...] = (sys.executable, "-m", "stoker.agent.main")
+    command: tuple[str, ...] = (sys.executable, "-I", "-c", LAUNCH, SOURCES)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        environment = {**os.environ, CONFIG_ENV: self.config.to_json(), "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {**os.environ, CONFIG_ENV: self.config.to_json()}
+        environment.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(list(self.command), env=environment, stderr=subprocess.PIPE)
 
     @property

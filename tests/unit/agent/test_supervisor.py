@@ -20,7 +20,16 @@ import pytest
 from stoker.agent.config import CONFIG_ENV
 from stoker.agent.supervisor import BACK_OFF_SECONDS, FIRST_BEAT_SECONDS, SILENCE_SECONDS, Worker
 from tests.unit.agent.conftest import Configure
-from tests.unit.agent.processes import AgentProcess, Engine, get, until
+from tests.unit.agent.processes import SOURCES, AgentProcess, Engine, get, until
+
+IMPATIENT = """
+import os, sys
+os.environ["PYTHONPATH"] = sys.argv[1]
+sys.path.insert(0, sys.argv[1])
+from stoker.agent import supervisor
+supervisor.SILENCE_SECONDS = 3.0
+sys.exit(supervisor.main(sys.argv[2:]))
+"""
 
 RunAgent = Callable[..., AgentProcess]
 
@@ -114,8 +123,7 @@ async def test_a_worker_without_a_sign_of_life_is_replaced(
     engine: Engine, configure: Configure, run_agent: RunAgent
 ) -> None:
     config = configure(engine)
-    code = "import sys, stoker.agent.supervisor as s; s.SILENCE_SECONDS = 3.0; sys.exit(s.main(sys.argv[1:]))"
-    agent = run_agent(config, command=(sys.executable, "-c", code, str(config.port)))
+    agent = run_agent(config, command=(sys.executable, "-c", IMPATIENT, SOURCES, str(config.port)))
     await until(agent.is_ready)
     worker = await next_worker(agent)
     os.kill(worker, signal.SIGSTOP)

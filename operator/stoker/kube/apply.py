@@ -15,7 +15,7 @@ from typing import Any
 
 from stoker.kube.cache import Cache, version_of
 from stoker.kube.client import Client
-from stoker.kube.errors import AlreadyExists, Conflict, NotFound
+from stoker.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from stoker.kube.expectations import Expectation, Expectations
 from stoker.kube.ownership import as_apply_entries, covers, others_fields, owned_fields
 from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION
@@ -23,6 +23,8 @@ from stoker.kube.snapshot import Owner, seen_by
 from stoker.kube.views import CHILD_MANAGER, ChildEntry, child_entry, object_ref
 from stoker.plan.snapshot import ObjectRef
 from stoker.render.meta import applied_hash
+
+HAND_OVER_ATTEMPTS = 4
 
 
 class Result(StrEnum):
@@ -119,10 +121,12 @@ class ChildWriter:
         if self._is_unchanged(manifest, known):
             return Outcome(Result.UNCHANGED)
         try:
-            await self._hand_over(known.ref)
+            await self._hand_over_patiently(known.ref)
             body = {**manifest, "metadata": {**manifest["metadata"], "uid": known.ref.uid}}
             raw = await self._client.apply(CHILDREN[known.ref.kind], known.ref.namespace, body, CHILD_MANAGER)
-        except (Conflict, NotFound):
+        except (Conflict, NotFound, Invalid) as problem:
+            if isinstance(problem, Invalid) and "metadata.uid" not in problem.fields:
+                raise
             await self._refresh(known.ref)
             return Outcome(Result.STALE)
         self._remember(known.ref.kind, raw, complete=True)
@@ -138,6 +142,13 @@ class ChildWriter:
             return False
         self._cache.children[known.ref.kind].replace(known.uid, known.verified())
         return True
+
+    async def _hand_over_patiently(self, ref: ObjectRef) -> None:
+        """Hand over; the object's controller may write its status at any moment, so a conflict is tried again."""
+        for _ in range(HAND_OVER_ATTEMPTS - 1):
+            with contextlib.suppress(Conflict):
+                return await self._hand_over(ref)
+        return await self._hand_over(ref)
 
     async def _hand_over(self, ref: ObjectRef) -> None:
         """Turn our ``Update`` entry, left by the create, into an ``Apply`` entry: else an apply removes nothing."""

@@ -11,17 +11,25 @@ MAX_MESSAGE_CHARS = 1024
 class ApiError(Exception):
     """A call that did not succeed.
 
-    ``code`` is the HTTP status (0 when there was no answer), ``reason`` the API server's CamelCase word, ``message``
-    its sentence, cut to a bounded length. ``retry_after_seconds`` is what the server asked for, else None.
+    ``code`` is the HTTP status (0 when there was no answer), ``reason`` the CamelCase word, ``message`` the
+    sentence, cut to a bounded length, ``fields`` the paths complained about, ``retry_after_seconds`` what was asked
+    for, else None.
     """
 
     def __init__(
-        self, message: str, *, code: int = 0, reason: str = "", retry_after_seconds: float | None = None
+        self,
+        message: str,
+        *,
+        code: int = 0,
+        reason: str = "",
+        fields: tuple[str, ...] = (),
+        retry_after_seconds: float | None = None,
     ) -> None:
         super().__init__(message[:MAX_MESSAGE_CHARS])
         self.message = message[:MAX_MESSAGE_CHARS]
         self.code = code
         self.reason = reason
+        self.fields = fields
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -90,7 +98,15 @@ def error_from_response(code: int, body: bytes, retry_after: str | None = None) 
     kind: type[ApiError] = _BY_CODE.get(code, Unavailable)
     if kind is Conflict and reason == "AlreadyExists":
         kind = AlreadyExists
-    return kind(message, code=code, reason=reason, retry_after_seconds=_seconds(retry_after, status))
+    details = status.get("details")
+    details = details if isinstance(details, dict) else {}
+    return kind(
+        message,
+        code=code,
+        reason=reason,
+        fields=_fields(details),
+        retry_after_seconds=_seconds(retry_after or details.get("retryAfterSeconds")),
+    )
 
 
 def _status(body: bytes) -> dict[str, Any]:
@@ -101,10 +117,14 @@ def _status(body: bytes) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) and parsed.get("kind") == "Status" else {}
 
 
-def _seconds(header: str | None, status: dict[str, Any]) -> float | None:
-    details = status.get("details")
-    value = header or (details.get("retryAfterSeconds") if isinstance(details, dict) else None)
+def _fields(details: dict[str, Any]) -> tuple[str, ...]:
+    causes = details.get("causes")
+    found = [cause.get("field") for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    return tuple(field for field in found if isinstance(field, str))
+
+
+def _seconds(value: object) -> float | None:
     try:
-        return min(max(float(value), 0.0), 300.0) if value is not None else None
-    except (TypeError, ValueError):
+        return min(max(float(str(value)), 0.0), 300.0) if value is not None else None
+    except ValueError:
         return None

@@ -131,21 +131,22 @@ class Reconciler:
         parts = self._parts
         service = entry.stored()
         references = await parts.references.of(key, service)
-        uses_devices = "accelerator" in (service.get("spec") or {})
-        snapshot = self._snapshot(key, entry, memory, references, uses_devices)
+        knows_held = parts.foreign_held.is_fresh and not _is_observed(service)
+        snapshot = self._snapshot(key, entry, memory, references, knows_held)
         decision = decide(snapshot, parts.settings)
-        if uses_devices and decision.create_revision is not None and not parts.foreign_held.is_fresh:
+        if decision.create_revision is not None and not knows_held:
+            # Only a new revision depends on what is free, so only then it is worth the asking.
             await parts.foreign_held.refresh()
-            snapshot = self._snapshot(key, entry, memory, references, uses_devices)
+            snapshot = self._snapshot(key, entry, memory, references, True)
             decision = decide(snapshot, parts.settings)
         return snapshot, decision
 
     def _snapshot(
-        self, key: ServiceKey, entry: ServiceEntry, memory: Memory, references: References, uses_devices: bool
+        self, key: ServiceKey, entry: ServiceEntry, memory: Memory, references: References, with_held: bool
     ) -> Snapshot:
         parts = self._parts
         pods = tuple(parts.logs.complete(key, pod) for pod in pods_of(parts.cache, entry))
-        held = added(parts.cache.held, parts.foreign_held.last) if uses_devices else {}
+        held = added(parts.cache.held, parts.foreign_held.last) if with_held else {}
         around = Surroundings(
             now=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             references=references,
@@ -273,6 +274,12 @@ class Reconciler:
     def _forget(self, key: ServiceKey) -> None:
         self._memories.pop(key, None)
         self._parts.references.forget(key)
+
+
+def _is_observed(service: Mapping[str, Any]) -> bool:
+    """Return whether the last status was computed for this generation: then a new revision is unlikely."""
+    observed = (service.get("status") or {}).get("observedGeneration")
+    return bool(observed == service["metadata"].get("generation"))
 
 
 def _joined(known: tuple[ObjectRef, ...], more: list[ObjectRef]) -> tuple[ObjectRef, ...]:

@@ -1,0 +1,119 @@
+"""The worker set: one slow or failing key delays no other (N21)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from stoker.controller import workers
+from stoker.controller.workers import Workers
+from stoker.kube.cache import ServiceKey
+from stoker.kube.errors import Forbidden
+from stoker.kube.queue import QueueCore, WorkQueue
+
+Reconcile = Callable[[ServiceKey], Awaitable[float | None]]
+Start = Callable[[Reconcile, int], WorkQueue]
+
+
+@pytest.fixture
+async def start(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
+    monkeypatch.setattr(workers, "SLOW_SECONDS", 0.05)
+    started: list[Workers] = []
+
+    def begin(reconcile: Reconcile, slots: int) -> WorkQueue:
+        queue = WorkQueue(QueueCore(jitter=lambda: 0.0))
+        started.append(Workers(queue, reconcile, slots, lambda result, seconds: None))
+        started[-1].start()
+        return queue
+
+    yield begin
+    for each in started:
+        await each.stop()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - what is waited for is set by code under test
+            await asyncio.sleep(0.01)
+
+
+async def test_N21_a_key_that_hangs_gives_its_slot_to_others(start: Start) -> None:
+    done: list[str] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        if key[1].startswith("slow"):
+            await asyncio.Event().wait()
+        done.append(key[1])
+        return None
+
+    queue = start(reconcile, 2)
+    for name in ("slow1", "slow2", "slow3", "fast1", "fast2"):
+        queue.add(("ns", name))
+    await until(lambda: done == ["fast1", "fast2"])
+
+
+async def test_N21_a_key_that_fails_backs_off_alone_and_the_workers_live_on(start: Start) -> None:
+    tries: dict[str, int] = {}
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        tries[key[1]] = tries.get(key[1], 0) + 1
+        if key[1] == "bug":
+            raise ZeroDivisionError
+        if key[1] == "refused":
+            raise Forbidden("no")
+        return None
+
+    queue = start(reconcile, 1)
+    for name in ("bug", "refused", "good"):
+        queue.add(("ns", name))
+    await until(lambda: tries.get("good") == 1)
+    assert queue.core.delayed == 2
+    await until(lambda: tries["bug"] >= 2)
+    assert tries["good"] == 1
+
+
+async def test_a_reconcile_that_takes_too_long_is_ended_and_tried_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "RECONCILE_SECONDS", 0.1)
+    tries: list[int] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        tries.append(1)
+        await asyncio.Event().wait()
+        return None
+
+    start(reconcile, 1).add(("ns", "a"))
+    await until(lambda: len(tries) == 2)
+
+
+async def test_what_asks_to_be_looked_at_again_is(start: Start) -> None:
+    tries: list[int] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        tries.append(1)
+        return 0.05
+
+    start(reconcile, 1).add(("ns", "a"))
+    await until(lambda: len(tries) >= 3)
+
+
+async def test_no_key_is_worked_on_twice_at_the_same_time(start: Start) -> None:
+    at_once = peak = runs = 0
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        nonlocal at_once, peak, runs
+        at_once, runs = at_once + 1, runs + 1
+        peak = max(peak, at_once)
+        await asyncio.sleep(0.02)
+        at_once -= 1
+        return None
+
+    queue = start(reconcile, 8)
+    for _ in range(5):
+        queue.add(("ns", "a"))
+        await asyncio.sleep(0.01)
+    await until(lambda: runs >= 2 and at_once == 0)
+    assert peak == 1

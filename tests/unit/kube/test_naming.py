@@ -1,0 +1,86 @@
+"""Which objects a spec names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.kube.naming import MAX_REFERENCES, Named, named_objects
+
+
+def an_env(name: str, kind: str, source: str, key: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {kind: {"name": source, "key": key, **more}}}
+
+
+def test_each_reference_is_found_with_its_path() -> None:
+    spec = {
+        "model": {"source": "pvc://models/dir/x.gguf", "credentialsSecret": "hub", "facts": {"configMapName": "facts"}},
+        "pod": {
+            "env": [
+                an_env("A", "secretKeyRef", "s1", "k"),
+                {"name": "B", "value": "x"},
+                an_env("C", "configMapKeyRef", "c1", "k"),
+            ],
+            "volumes": [
+                {"name": "v1", "secret": {"secretName": "s2"}},
+                {"name": "v2", "configMap": {"name": "c2", "optional": True}},
+                {"name": "v3", "persistentVolumeClaim": {"claimName": "p1"}},
+                {"name": "v4", "projected": {"sources": [{"secret": {"name": "s3"}}, {"configMap": {"name": "c3"}}]}},
+                {"name": "v5", "emptyDir": {}},
+            ],
+            "imagePullSecrets": [{"name": "pull"}],
+            "serviceAccountName": "runner",
+        },
+    }
+    assert named_objects(spec) == (
+        Named("PersistentVolumeClaim", "models", "spec.model.source"),
+        Named("Secret", "hub", "spec.model.credentialsSecret"),
+        Named("ConfigMap", "facts", "spec.model.facts.configMapName", reads=True),
+        Named("Secret", "s1", "spec.pod.env[A].valueFrom.secretKeyRef.name", keys=("k",)),
+        Named("ConfigMap", "c1", "spec.pod.env[C].valueFrom.configMapKeyRef.name", keys=("k",)),
+        Named("Secret", "s2", "spec.pod.volumes[v1].secret.secretName"),
+        Named("ConfigMap", "c2", "spec.pod.volumes[v2].configMap.name", optional=True),
+        Named("PersistentVolumeClaim", "p1", "spec.pod.volumes[v3].persistentVolumeClaim.claimName"),
+        Named("Secret", "s3", "spec.pod.volumes[v4].projected.sources[0].secret.name"),
+        Named("ConfigMap", "c3", "spec.pod.volumes[v4].projected.sources[1].configMap.name"),
+        Named("Secret", "pull", "spec.pod.imagePullSecrets[0].name"),
+        Named("ServiceAccount", "runner", "spec.pod.serviceAccountName"),
+    )
+
+
+def test_N19_the_keys_that_variables_take_from_one_object_are_joined() -> None:
+    env = [
+        an_env("A", "secretKeyRef", "s", "z", optional=True),
+        an_env("B", "secretKeyRef", "s", "a"),
+        an_env("C", "secretKeyRef", "s", "z"),
+    ]
+    (named,) = named_objects({"pod": {"env": env}})
+    assert (named.keys, named.optional) == (("a", "z"), False)
+
+
+def test_a_hub_source_names_no_claim() -> None:
+    assert named_objects({"model": {"source": "hf://a/b"}}) == ()
+
+
+def test_the_number_of_references_is_bounded() -> None:
+    env = [an_env(f"V{i}", "secretKeyRef", f"s{i}", "k") for i in range(1000)]
+    assert len(named_objects({"pod": {"env": env}})) == MAX_REFERENCES
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["model", "pod", "env", "volumes", "source", "secret", "valueFrom", "name", "facts"]), inner
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["model", "pod"]), JSON))
+def test_a_malformed_spec_names_what_it_can_and_never_fails(spec: dict[str, Any]) -> None:
+    assert all(named.name for named in named_objects(spec))

@@ -7,9 +7,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from stoker.cli.collect import Case, Collector, collect
 from stoker.plan.explain import explain_rows, layout_status
+
+WIDTH = 160
+"""Columns of a table that goes to no terminal."""
 
 
 def plan_files(files: Sequence[str], model_config: str | None, nodes: str | None, *, as_json: bool) -> int:
@@ -45,10 +49,13 @@ def _as_json(case: Case) -> dict[str, Any]:
 
 
 def _print_tables(cases: Sequence[Case]) -> None:
-    console = Console(soft_wrap=True, highlight=False)
+    # Into a file or a pipe lines are as long as they need to be; a cell is folded, never cut off.
+    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False, markup=False)
     for case in cases:
         service = case.source.service
-        table = Table("what", "value", "how", title=f"{service.namespace}/{service.name}", title_justify="left")
+        table = Table(title=Text(f"{service.namespace}/{service.name}"), title_justify="left")
+        for heading in ("what", "value", "how"):
+            table.add_column(heading, overflow="fold")
         for row in explain_rows(case.plan.layout, service.spec):
-            table.add_row(row.name, row.value, row.how)
+            table.add_row(Text(row.name), Text(row.value), Text(row.how))
         console.print(table)

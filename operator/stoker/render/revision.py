@@ -6,6 +6,7 @@ free GPUs, tables of facts) and the operator's own version are not part of it: t
 neither a new node nor an upgrade of the operator rolls a pod (N6).
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,8 +92,13 @@ def input_hash(spec: Mapping[str, Any], references: Mapping[str, str]) -> str:
 
 
 def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the stored spec that concerns pods, present keys only: defaults change, intent does not."""
-    return {field: value for field, value in spec.items() if field not in NOT_OF_PODS}
+    """Return the part of the stored spec that concerns pods, present keys only: defaults change, intent does not.
+
+    Keys come in canonical order. Raises ``TypeError`` for floats, which no field takes.
+    """
+    kept = {field: value for field, value in spec.items() if field not in NOT_OF_PODS}
+    ordered: dict[str, Any] = json.loads(canonical(kept))
+    return ordered
 
 
 def revision_inputs(spec: Mapping[str, Any], references: Sequence[ReferenceView]) -> RevisionInputs:

@@ -9,7 +9,7 @@ from typing import Any
 
 from stoker.kube.cache import Cache
 from stoker.kube.client import Client, Selection
-from stoker.kube.errors import ApiError, NotFound
+from stoker.kube.errors import ApiError
 from stoker.kube.expectations import Expectation, Expectations
 from stoker.kube.resources import Resource
 
@@ -89,13 +89,13 @@ class Upkeep:
 
     async def _verify(self, resource: Resource, uid: str, namespace: str, name: str) -> None:
         """Ask once more, for this object alone: it may have lost its label, or the watch may just have been late."""
-        try:
-            raw = await self._client.get(resource, namespace or None, name)
-        except NotFound:
-            raw = {}
-        if (raw.get("metadata") or {}).get("uid") == uid:
+        found: list[dict[str, Any]] = []
+        # A list of one: pods and nodes may be listed and not got.
+        async for page in self._client.pages(resource, namespace or None, Selection(fields=f"metadata.name={name}")):
+            found += [raw for raw in page if raw["metadata"]["uid"] == uid]
+        for raw in found:
             self.seen(resource.kind, raw)
-        else:
+        if not found:
             log.warning("a deletion was missed", extra={"kind": resource.kind, "namespace": namespace, "object": name})
             self.gone(resource.kind, {"metadata": {"uid": uid, "namespace": namespace, "name": name}})
 

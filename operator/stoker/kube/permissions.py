@@ -1,79 +1,87 @@
-"""What the operator may do, and why: the chart's roles grant this and nothing more (N17).
+"""What the operator may do, and why: the source for the roles of the chart (N17).
 
-The flows that need a verb stand beside it. Secrets can be read one by one and never listed (N20); no rule holds a
-finalizer, an escalation, or a verb on a whole group.
+A test compares the rendered roles with these tables, and another one the requests of a run. What is not used is not
+granted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
+from stoker.kube.discovery import OPTIONAL
+from stoker.kube.resources import (
+    CHILDREN,
+    CONFIG_MAP,
+    CONTROLLER_REVISION,
+    CUSTOM_RESOURCE_DEFINITION,
+    EVENT,
+    INFERENCE_SERVICE,
+    LEASE,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    SECRET,
+    Resource,
+)
 
-class Scope(StrEnum):
-    """Where a rule holds."""
-
-    SERVED = "Served"
-    """In the namespaces that are served: all of them, or those that the installation names."""
-    CLUSTER = "Cluster"
-    """On objects without a namespace."""
-    OWN = "Own"
-    """In the operator's own namespace."""
+LEASE_NAME = "stoker-operator"
+READ = ("get", "list", "watch")
+WATCH = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True)
-class Permission:
-    """One rule. ``names`` restricts it to objects of these names."""
+class Grant:
+    """Verbs on one kind; with ``names``, on the objects of those names alone."""
 
-    group: str
-    resources: tuple[str, ...]
+    resource: Resource
     verbs: tuple[str, ...]
     why: str
-    scope: Scope = Scope.SERVED
+    subresource: str | None = None
     names: tuple[str, ...] = ()
 
+    @property
+    def rules(self) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+        """Yield the grant as the authorizer sees it: API group, resource, verb, names."""
+        plural = self.resource.plural + (f"/{self.subresource}" if self.subresource else "")
+        for verb in self.verbs:
+            yield self.resource.group, plural, verb, self.names
 
-_CHILD = ("get", "list", "watch", "create", "patch", "delete")
-_CHILD_WHY = "children: watched, created, applied and pruned; read before the ownership of fields is handed over"
-LEASE_NAME = "stoker-operator"
 
-PERMISSIONS: tuple[Permission, ...] = (
-    Permission(
-        "serving.stoker.dev",
-        ("inferenceservices",),
-        ("get", "list", "watch"),
-        "the services themselves; read anew when a status was computed for an older version",
-    ),
-    Permission("serving.stoker.dev", ("inferenceservices/status",), ("update",), "the status"),
-    Permission("apps", ("deployments",), _CHILD, _CHILD_WHY),
-    Permission(
-        "apps",
-        ("controllerrevisions",),
-        ("get", "list", "watch", "create", "delete"),
-        "revisions: immutable, so that they are never patched",
-    ),
-    Permission("", ("services", "serviceaccounts"), _CHILD, _CHILD_WHY),
-    Permission("policy", ("poddisruptionbudgets",), _CHILD, _CHILD_WHY),
-    Permission("networking.k8s.io", ("networkpolicies",), _CHILD, _CHILD_WHY),
-    Permission("", ("pods",), ("list", "watch"), "the state of engines; what the pods of others hold on nodes"),
-    Permission("", ("pods/log",), ("get",), "the last words of an engine that died"),
-    Permission(
-        "",
-        ("secrets", "configmaps", "persistentvolumeclaims"),
-        ("get",),
-        "what services name: one object at a time, in the service's own namespace",
-    ),
-    Permission("events.k8s.io", ("events",), ("create",), "what a user should act on"),
-    Permission("leaderworkerset.x-k8s.io", ("leaderworkersets",), ("list",), "whether the optional API answers"),
-    Permission("", ("nodes",), ("list", "watch"), "what nodes offer", Scope.CLUSTER),
-    Permission(
-        "apiextensions.k8s.io",
-        ("customresourcedefinitions",),
-        ("get",),
-        "whether the installed schema is this version's",
-        Scope.CLUSTER,
-        ("inferenceservices.serving.stoker.dev",),
-    ),
-    Permission("coordination.k8s.io", ("leases",), ("create",), "who writes", Scope.OWN),
-    Permission("coordination.k8s.io", ("leases",), ("get", "update"), "who writes", Scope.OWN, (LEASE_NAME,)),
+def _children() -> Iterator[Grant]:
+    for resource in CHILDREN.values():
+        # The data of a revision is immutable: it is created and deleted, never changed.
+        change = () if resource is CONTROLLER_REVISION else ("patch",)
+        yield Grant(resource, (*READ, "create", *change, "delete"), "children of services")
+
+
+NAMESPACED: tuple[Grant, ...] = (
+    Grant(INFERENCE_SERVICE, READ, "what users declare; never written (N3)"),
+    Grant(INFERENCE_SERVICE, ("update",), "the status", subresource="status"),
+    *_children(),
+    Grant(POD, WATCH, "the state of engines, and who holds the GPUs"),
+    Grant(POD, ("get",), "the last words of an engine that ended", subresource="log"),
+    Grant(SECRET, ("get",), "one by one, in the namespace of the service that names it; never listed (N20)"),
+    Grant(CONFIG_MAP, ("get",), "variables and model.facts of services"),
+    Grant(PERSISTENT_VOLUME_CLAIM, ("get",), "volumes that services name"),
+    Grant(EVENT, ("create",), "what a user should act on"),
+    *(Grant(resource, ("list",), "whether an optional API answers (N7)") for resource in OPTIONAL),
 )
+"""In the namespaces that the operator serves."""
+
+CLUSTER: tuple[Grant, ...] = (
+    Grant(NODE, WATCH, "GPUs, their labels, and what is free"),
+    Grant(
+        CUSTOM_RESOURCE_DEFINITION,
+        ("get",),
+        "whether the served schema is the operator's own",
+        names=(f"{INFERENCE_SERVICE.plural}.{INFERENCE_SERVICE.group}",),
+    ),
+)
+"""On objects outside namespaces."""
+
+OWN_NAMESPACE: tuple[Grant, ...] = (
+    Grant(LEASE, ("create",), "which replica writes; a create cannot be limited to a name"),
+    Grant(LEASE, ("get", "update"), "which replica writes", names=(LEASE_NAME,)),
+)
+"""In the operator's own namespace."""

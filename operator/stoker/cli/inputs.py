@@ -1,7 +1,7 @@
 """What the commands work on: InferenceServices, the model's config.json and nodes, each from a file."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,26 +86,51 @@ def _nodes(document: object, number: int) -> Iterator[Mapping[str, Any]]:
 def _node(document: object, path: str) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or document.get("kind", "Node") != "Node":
         raise UnusableError(Fault(path, "is no Node", "write the file with: kubectl get nodes -o yaml"))
-    for steps, wanted in _NODE_SHAPE:
+    for steps, is_right in _NODE_SHAPE:
         value: object = document
         for step in steps:
             value = value.get(step) if isinstance(value, Mapping) else None
-        if not isinstance(value, wanted) and not (value is None and steps[-1] != "name"):
+        if not is_right(value):
             where = join("" if path == "document" else path, *steps)
             raise UnusableError(Fault(where, "is not what a Node has there", "write it as kubectl does"))
     return document
 
 
-_NODE_SHAPE: Final[tuple[tuple[tuple[str, ...], type], ...]] = (
-    (("metadata", "name"), str),
-    (("metadata", "labels"), Mapping),
-    (("spec",), Mapping),
-    (("spec", "taints"), list),
-    (("status",), Mapping),
-    (("status", "allocatable"), Mapping),
-    (("status", "conditions"), list),
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return value is None or (isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()))
+
+
+def _is_quantities(value: object) -> bool:
+    return value is None or (isinstance(value, Mapping) and all(isinstance(item, str | int) for item in value.values()))
+
+
+def _is_object(value: object) -> bool:
+    return value is None or isinstance(value, Mapping)
+
+
+def _is_taints(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(i, Mapping) and _is_texts(i) for i in value))
+
+
+def _is_objects(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(item, Mapping) for item in value))
+
+
+_NODE_SHAPE: Final[tuple[tuple[tuple[str, ...], Callable[[object], bool]], ...]] = (
+    (("metadata",), _is_object),
+    (("metadata", "name"), _is_text),
+    (("metadata", "labels"), _is_texts),
+    (("spec",), _is_object),
+    (("spec", "taints"), _is_taints),
+    (("status",), _is_object),
+    (("status", "allocatable"), _is_quantities),
+    (("status", "conditions"), _is_objects),
 )
-"""What is read of a node, and the type that it must have where it is present."""
+"""What is read of a node, and the check that it must pass; all but the name may be absent."""
 
 
 def _wrong_count(count: int) -> Fault:

@@ -1,14 +1,66 @@
-"""Layouts and invocations as planning and engines would give them, where a test is about what is made of them."""
+"""Layouts of specs, by the table of known models and GPUs, or with facts and devices of one's own."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from stoker.agent.config import EngineMetrics
 from stoker.engines.interface import EnvVar, Invocation, WritablePath
-from stoker.plan.types import Layout, Placement, Verdict
+from stoker.facts.config import facts_from_config
+from stoker.facts.families import known_model
+from stoker.facts.gpus import GPUS
+from stoker.facts.model import ModelFacts, UnknownFacts
+from stoker.plan.inputs import Device, UnknownDevice, resolve_device, resolve_facts
+from stoker.plan.layout import plan_layout
+from stoker.plan.snapshot import NodeView, ReferenceView
+from stoker.plan.types import EngineTraits, Layout, Placement, Verdict
+from tests.builders.configs import a_config
+from tests.builders.specs import SpecBuilder
+from tests.builders.traits import llama_cpp_traits, vllm_cpu_traits, vllm_traits
 
-GIB = 2**30
+MIB, GIB = 2**20, 2**30
+
+
+def traits_of(spec: SpecBuilder) -> EngineTraits:
+    """Return the traits of the spec's engine."""
+    if spec.raw()["engine"]["name"] == "llama.cpp":
+        return llama_cpp_traits()
+    return vllm_traits() if "accelerator" in spec.raw() else vllm_cpu_traits()
+
+
+def planned(
+    spec: SpecBuilder,
+    *,
+    traits: EngineTraits | None = None,
+    facts: ModelFacts | UnknownFacts | None = None,
+    device: Device | UnknownDevice | None = None,
+    nodes: Sequence[NodeView] = (),
+    references: Sequence[ReferenceView] = (),
+) -> Layout:
+    """Return the layout of a spec; what is not given is resolved as the operator resolves it."""
+    parsed = spec.build()
+    found = facts or resolve_facts(parsed, references)
+    on = device or resolve_device(parsed, nodes)
+    return plan_layout(parsed, traits or traits_of(spec), found, on)
+
+
+def model(repository: str) -> ModelFacts:
+    """Return a model of the table."""
+    found = known_model(repository)
+    assert found is not None, repository
+    return found
+
+
+def tiny(**changes: Any) -> ModelFacts:
+    """Return the facts of a small llama, with changes to its config.json."""
+    return facts_from_config(a_config(**changes))
+
+
+def gpu(product: str = "NVIDIA-H100-80GB-HBM3", memory_bytes: int | None = None, largest: int | None = None) -> Device:
+    """Return a GPU of the table, or one of any size."""
+    known = GPUS[product]
+    return Device(memory_bytes or known.memory_mib * MIB, "test", product, known.capability, largest)
 
 
 def a_layout(gpus: int = 1, **changes: Any) -> Layout:

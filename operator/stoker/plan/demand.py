@@ -27,6 +27,8 @@ class Demand:
     max_length: int | None
     max_sequences: int
     batched_tokens: int
+    step_is_stated: bool
+    """Whether the spec says how many tokens a step computes; else a larger GPU computes more."""
     kv_dtype: str
     kv_element_bytes: Fraction
     weights: str | None
@@ -66,6 +68,7 @@ def demand_of(
         max_length=max_length_of(spec, facts),
         max_sequences=max_sequences_of(spec, traits),
         batched_tokens=_batched_tokens(spec, traits, facts, memory_bytes if device else None),
+        step_is_stated=(spec.batching or Batching()).max_batched_tokens is not None,
         kv_dtype=dtype,
         kv_element_bytes=Fraction(traits.kv_element_bytes.get(dtype, Decimal(2))),
         weights=(spec.quantization or Quantization()).weights,
@@ -105,8 +108,12 @@ def _batched_tokens(spec: InferenceServiceSpec, traits: EngineTraits, facts: Fac
     Without chunked prefill a step holds a whole prompt.
     """
     batching = spec.batching or Batching()
-    steps = traits.default_batched_tokens
-    chosen = [tokens for least, tokens in steps if (memory or 0) >= least] or [steps[0][1]]
-    tokens = batching.max_batched_tokens or chosen[-1]
+    tokens = batching.max_batched_tokens or default_batched_tokens(traits, memory)
     whole = batching.chunked_prefill is Switch.DISABLED
     return max(tokens, max_length_of(spec, facts) or 0) if whole else tokens
+
+
+def default_batched_tokens(traits: EngineTraits, memory_bytes: int | None) -> int:
+    """Return the tokens of a step that the engine chooses on a device of ``memory_bytes``."""
+    steps = traits.default_batched_tokens
+    return ([tokens for least, tokens in steps if (memory_bytes or 0) >= least] or [steps[0][1]])[-1]

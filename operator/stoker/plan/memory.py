@@ -67,9 +67,8 @@ def fit(facts: ModelFacts, demand: Demand, traits: EngineTraits, form: WeightFor
     parts = zip(stages, caches, weights, strict=True)
     ranks = tuple(_rank(index, *part, facts, demand, traits) for index, part in enumerate(parts))
     needed = [_needed(cache, demand, traits) for cache in caches]
-    known = [
-        need - rank.kv_bytes for need, rank in zip(needed, ranks, strict=True) if need and rank.kv_bytes is not None
-    ]
+    pairs = zip(needed, ranks, strict=True)
+    known = [(need or 0) - rank.kv_bytes for need, rank in pairs if rank.kv_bytes is not None]
     tokens = [rank.kv_tokens for rank in ranks if rank.kv_tokens is not None]
     return Fit(
         ranks=ranks,

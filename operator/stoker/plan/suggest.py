@@ -11,7 +11,7 @@ from stoker.facts.gpus import GPUS
 from stoker.facts.model import ModelFacts
 from stoker.facts.quantization import METHODS
 from stoker.plan.contradictions import tensor_is_valid
-from stoker.plan.demand import AnyDevice, Demand
+from stoker.plan.demand import AnyDevice, Demand, default_batched_tokens
 from stoker.plan.host import container_for, quantity
 from stoker.plan.inputs import MIB, STATED_MEMORY, Device
 from stoker.plan.memory import Fit, concurrency, fit, longest_that_fits
@@ -166,9 +166,14 @@ def _larger_gpus(search: _Search) -> Iterator[_Change]:
     """GPUs of the table with more memory, the smallest first, where the spec does not state the memory itself."""
     if not isinstance(search.device, Device) or search.device.origin == STATED_MEMORY:
         return
+    demand, least = search.demand, search.device.capability or (0, 0)
     for gpu in sorted(GPUS.values(), key=lambda gpu: (gpu.memory_mib, gpu.product)):
-        if gpu.memory_mib * MIB > search.device.memory_bytes and gpu.capability >= (search.device.capability or (0, 0)):
-            yield _Change({"spec.accelerator.products": f"[{gpu.product}]"}, {"memory_bytes": gpu.memory_mib * MIB})
+        memory = gpu.memory_mib * MIB
+        if memory <= search.device.memory_bytes or gpu.capability < least:
+            continue
+        step = 0 if demand.step_is_stated else default_batched_tokens(search.traits, memory)
+        values = {"memory_bytes": memory, "batched_tokens": max(demand.batched_tokens, step)}
+        yield _Change({"spec.accelerator.products": f"[{gpu.product}]"}, values)
 
 
 def _summary(change: _Change, fitted: Fit, demand: Demand) -> str:

@@ -1,0 +1,135 @@
+"""N12: a contradiction is rejected with the field, and with both fields where two contradict each other."""
+
+import pytest
+
+from stoker.plan.contradictions import valid_tensors
+from stoker.plan.types import Layout
+from tests.builders.layouts import gpu, model, planned, tiny
+from tests.builders.specs import H100, SpecBuilder, a_spec
+
+T4, A100, B200 = "Tesla-T4", "NVIDIA-A100-SXM4-80GB", "NVIDIA-B200"
+GPT_OSS = "hf://openai/gpt-oss-20b"
+
+
+def fault_of(layout: Layout) -> tuple[str, str]:
+    """The only fault: (path, whole sentence)."""
+    assert len(layout.faults) == 1, layout.faults
+    return layout.faults[0].path, str(layout.faults[0])
+
+
+CASES: dict[str, tuple[SpecBuilder, str, tuple[str, ...]]] = {
+    "heads": (
+        a_spec().on(H100).tensor(3),
+        "spec.parallelism.tensor",
+        ("32 attention heads and 8 key-value heads cannot be divided over 3 GPUs", "1, 2, 4, 8, 16, 32"),
+    ),
+    "kv heads": (
+        a_spec().model("hf://microsoft/phi-4").on(H100).tensor(4).max_length(4096),
+        "spec.parallelism.tensor",
+        ("40 attention heads and 10 key-value heads", "one of 1, 2, 5, 10, 20, 40"),
+    ),
+    "71 heads of falcon": (
+        a_spec().model("hf://tiiuae/falcon-7b").on(H100).tensor(2),
+        "spec.parallelism.tensor",
+        ("71 attention heads and 1 key-value heads", "set it to one of 1"),
+    ),
+    "stages": (
+        a_spec().model("hf://google/gemma-2b").on(H100).pipeline(20),
+        "spec.parallelism.pipeline",
+        ("18 layers, fewer than the 20 stages", "18 or less"),
+    ),
+    "length": (
+        a_spec().on(H100).max_length(200_000),
+        "spec.context.maxLength",
+        ("200000 tokens are more than the 131072", "131072 or less", "spec.model.facts"),
+    ),
+    "whole prompts, length of the model": (
+        a_spec().on(H100).set("batching.chunkedPrefill", "Disabled").set("batching.maxBatchedTokens", 2048),
+        "spec.batching.maxBatchedTokens",
+        ("spec.batching.chunkedPrefill Disabled", "131072", "spec.context.maxLength to 2048"),
+    ),
+    "sequences": (
+        a_spec().on(H100).set("batching.maxSequences", 64).set("batching.maxBatchedTokens", 32),
+        "spec.batching.maxSequences",
+        ("64 sequences", "lower it to 32", "spec.batching.maxBatchedTokens"),
+    ),
+    "fp8 on a T4": (
+        a_spec().on(T4).weights("fp8").max_length(1024),
+        "spec.quantization.weights",
+        ("fp8 needs compute capability 8.0, and Tesla-T4 has 7.5", "spec.accelerator.products"),
+    ),
+    "the checkpoint's own quantization on a T4": (
+        a_spec().model(GPT_OSS).on(T4).max_length(1024),
+        "spec.model.source",
+        ("quantized as mxfp4, which needs 8.0", "Tesla-T4 has 7.5"),
+    ),
+    "another quantization than the checkpoint's": (
+        a_spec().model(GPT_OSS).on(H100).weights("awq").max_length(1024),
+        "spec.quantization.weights",
+        ("awq contradicts the checkpoint of spec.model.source, which is mxfp4", "remove it"),
+    ),
+    "no layer on the GPU": (
+        a_spec().llama_cpp().on(H100).set("execution.gpuLayers", 0),
+        "spec.execution.gpuLayers",
+        ("0 leaves the GPU of spec.accelerator idle",),
+    ),
+    "a container below its shared memory": (
+        a_spec().on(H100).tensor(2).set("resources.memory", "4Gi"),
+        "spec.resources.memory",
+        ("4 GiB cannot hold", "shared memory (8 GiB)", "at least 10Gi"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "path", "words"), CASES.values(), ids=CASES)
+def test_N12_a_contradiction_names_its_fields(spec: SpecBuilder, path: str, words: tuple[str, ...]) -> None:
+    found, sentence = fault_of(planned(spec))
+    assert found == path
+    assert all(word in sentence for word in words), sentence
+
+
+def test_more_layers_on_the_gpu_than_there_are() -> None:
+    spec = a_spec().llama_cpp().on(H100).set("execution.gpuLayers", 4)
+    path, sentence = fault_of(planned(spec, facts=tiny()))
+    assert path == "spec.execution.gpuLayers"
+    assert "4 is more than the model's 2 layers and its output layer" in sentence
+    assert planned(spec.set("execution.gpuLayers", 3), facts=tiny()).faults == ()
+
+
+def test_a_container_below_the_layers_outside_the_gpu() -> None:
+    numbers = {"parameterCount": 8 * 10**9, "layers": 32, "attentionHeads": 32, "hiddenSize": 4096}
+    spec = a_spec().llama_cpp().facts(**numbers).on(H100).max_length(1024).set("execution.gpuLayers", 1)
+    path, sentence = fault_of(planned(spec.set("resources.memory", "2Gi")))
+    assert path == "spec.resources.memory"
+    assert "layers outside the GPU" in sentence
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        a_spec().on(A100).weights("fp8").max_length(1024),
+        a_spec().model(GPT_OSS).on(H100).weights("gpt_oss_mxfp4").max_length(1024),
+        a_spec().model("hf://deepseek-ai/DeepSeek-V3").on(B200).tensor(8).weights("fp8"),
+        a_spec().model("hf://deepseek-ai/DeepSeek-V3").on(B200).tensor(16),
+        a_spec().on(H100).tensor(16),
+        a_spec().on(H100).max_length(131072),
+        a_spec().on(H100).set("batching.chunkedPrefill", "Disabled"),
+        a_spec().model("hf://acme/novel").on(H100).tensor(3),
+        a_spec().on("NVIDIA-X900").weights("fp8"),
+        a_spec().on(H100).set("resources.memory", "16Gi"),
+    ],
+)
+def test_what_is_no_contradiction(spec: SpecBuilder) -> None:
+    assert planned(spec).faults == ()
+
+
+def test_every_valid_tensor_size_divides_the_heads() -> None:
+    assert valid_tensors(model("Qwen/Qwen2.5-7B")) == (1, 2, 4, 28)
+    assert valid_tensors(model("deepseek-ai/DeepSeek-V3")) == (1, 2, 4, 8, 16, 32, 64)
+    assert valid_tensors(model("HuggingFaceTB/SmolLM2-135M")) == (1, 3, 9)
+
+
+def test_faults_do_not_hide_the_arithmetic() -> None:
+    layout = planned(a_spec().on(H100).tensor(3))
+    assert layout.kv_tokens
+    assert planned(a_spec().on().pipeline(40), device=gpu()).ranks == ()

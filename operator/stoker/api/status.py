@@ -90,6 +90,8 @@ class LayoutStatus(ApiModel):
     """Most requests that run at once in one replica."""
     max_queued: Number | None = None
     """Most requests that wait in one replica."""
+    gpu_layers: Number | None = None
+    """Layers on the GPU, where some stay in memory (llama.cpp)."""
     memory_fraction: Short | None = None
     """Fraction of the memory of a GPU that the engine may use."""
     kv_dtype: Short
@@ -102,10 +104,18 @@ class LayoutStatus(ApiModel):
     """Tokens that the KV cache of one replica holds."""
     max_concurrency: Short | None = None
     """How many sequences of full length fit into the KV cache at once."""
+    memory_request_bytes: Bytes
+    """Memory of the engine's container, in bytes."""
+    cpu_request_millicores: Number
+    """CPU of the engine's container, in thousandths of a core."""
+    startup_budget_seconds: Number
+    """How long a start may take, in seconds."""
     short_by_bytes: Bytes | None = None
     """What is missing on the fullest GPU, in bytes; only where the verdict is TooSmall."""
     reasons: Annotated[tuple[Text, ...] | None, Field(max_length=16)] = None
     """Why the verdict is what it is."""
+    suggestions: Annotated[tuple[Text, ...] | None, Field(max_length=8)] = None
+    """The smallest layouts that would fit, where this one does not."""
     origins: Annotated[tuple[Origin, ...] | None, Field(max_length=32), ListMap("name")] = None
     """Where each input came from."""
 
@@ -113,13 +123,17 @@ class LayoutStatus(ApiModel):
 class RevisionStatus(ApiModel):
     """The revision that pods are made of."""
 
+    key: Short
+    """The revision's key, which its pods carry as a label."""
     name: Short
     """Name of the ControllerRevision."""
-    strategy: Word | None = None
+    number: Bytes
+    """Its number; later ones are higher."""
+    strategy: Word
     """How it replaces the revision before: Surge, Replace or Recreate."""
-    strategy_reason: Text | None = None
+    strategy_reason: Text
     """Why that way was chosen."""
-    outdated: Text | None = None
+    outdated: Annotated[tuple[Text, ...] | None, Field(max_length=16)] = None
     """What this version of Stoker would render differently; nothing rolls until rollout.restartedAt asks for it."""
 
 

@@ -1,0 +1,256 @@
+"""The conditions of a service, each a small function of what is seen: positive polarity, never more than is known.
+
+``Ready`` sums up: the newest revision serves in full. An old revision that still serves while the new one crashes is
+``Available``, not ``UpToDate``, not ``Ready`` (N4).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from stoker.api.status import ConditionStatus, ConditionType
+from stoker.plan.snapshot import Snapshot
+from stoker.plan.types import Layout, Verdict
+from stoker.status.case import AGENT, ENGINE, Diagnosis
+from stoker.status.counts import Counts
+from stoker.status.outcome import Finding, Outcome
+
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that the conditions are a function of. ``diagnosis`` is why pods do not serve or cannot be made."""
+
+    snapshot: Snapshot
+    outcome: Outcome
+    counts: Counts
+    diagnosis: Diagnosis | None
+
+    @property
+    def blocking(self) -> Finding | None:
+        """The first finding, what somebody has to act on before what passes."""
+        return min(self.outcome.findings, key=lambda finding: not finding.stalled, default=None)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether what runs or comes up is what the spec asks for."""
+        return self.outcome.revision is not None and self.outcome.revision.is_wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicted:
+    """A condition without its times."""
+
+    type: ConditionType
+    status: ConditionStatus
+    reason: str
+    message: str
+
+
+def conditions(view: View) -> Iterator[Verdicted]:
+    """Yield the conditions in the order in which they are shown; Reconciling and Stalled only while they hold."""
+    done = ready(view)
+    yield done
+    yield from (condition(view) for condition in (available, up_to_date, fits, warm, model_verified))
+    if stuck := stalled(view):
+        yield stuck
+    elif moving := reconciling(view, done):
+        yield moving
+
+
+# ---- Ready ---------------------------------------------------------------------------------------------------------
+def ready(view: View) -> Verdicted:
+    """Whether the newest revision serves in full: the first answer of an ordered chain."""
+    answer = next(answer for step in _READY if (answer := step(view)))
+    return Verdicted(ConditionType.READY, *answer)
+
+
+Answer = tuple[ConditionStatus, str, str]
+
+
+def _kept_back(view: View) -> Answer | None:
+    finding = view.blocking
+    if finding is None:
+        return None
+    serves = f" (meanwhile {_serving(view.counts)})" if view.counts.available else ""
+    return (FALSE if finding.stalled or view.outcome.paused else UNKNOWN), finding.reason, finding.message + serves
+
+
+def _not_applied(view: View) -> Answer | None:
+    return (FALSE, view.diagnosis.reason, view.diagnosis.message) if view.diagnosis and _failed(view) else None
+
+
+def _failed(view: View) -> bool:
+    return bool(view.snapshot.apply_failures)
+
+
+def _stopped(view: View) -> Answer | None:
+    if view.counts.wanted:
+        return None
+    if view.counts.is_current and not view.counts.existing:
+        return TRUE, "Stopped", "spec.replicas is 0: no pod runs, and none shall"
+    return FALSE, "Stopping", f"spec.replicas is 0: {_pods(view.counts.existing)} still there"
+
+
+def _serving_in_full(view: View) -> Answer | None:
+    if view.is_wanted and view.counts.serves_in_full:
+        return TRUE, "Serving", f"{_serving(view.counts)} at revision {_revision(view)}"
+    return None
+
+
+def _diagnosed(view: View) -> Answer | None:
+    return (FALSE, view.diagnosis.reason, view.diagnosis.message) if view.diagnosis else None
+
+
+def _on_its_way(view: View) -> Answer:
+    reason, message = _progress(view)
+    return FALSE, reason, message
+
+
+_READY: tuple[Callable[[View], Answer | None], ...] = (
+    _kept_back,
+    _not_applied,
+    _stopped,
+    _serving_in_full,
+    _diagnosed,
+    _on_its_way,
+)
+
+
+def _progress(view: View) -> tuple[str, str]:
+    counts = view.counts
+    if not counts.exists:
+        return "Creating", "the engines' Deployment is being made"
+    if not counts.is_current:
+        return "Applying", f"the Deployment is being brought to revision {_revision(view)} and {_pods(counts.wanted)}"
+    if counts.exceeded_deadline:
+        return "ProgressDeadlineExceeded", f"the pods take longer than their startup budget: {_stage(view)}"
+    if not counts.is_complete:
+        return "RollingOut", f"{counts.updated} of {_pods(counts.wanted)} at revision {_revision(view)}: {_stage(view)}"
+    return "Starting", f"{counts.available} of {_pods(counts.wanted)} serving: {_stage(view)}"
+
+
+def _stage(view: View) -> str:
+    """Return how far the pods of the revision are that do not serve yet."""
+    stages = [_stage_of(started, engine) for started, engine in _starting(view)]
+    return ", ".join(f"{stages.count(stage)} {stage}" for stage in _STAGES if stage in stages) or "waiting for pods"
+
+
+_STAGES = ("warming up", "loading the model", "getting ready to start")
+
+
+def _stage_of(agent_started: bool, engine_started: bool) -> str:
+    if engine_started:
+        return _STAGES[0]
+    return _STAGES[1] if agent_started else _STAGES[2]
+
+
+def _starting(view: View) -> Iterator[tuple[bool, bool]]:
+    key = view.outcome.revision.key if view.outcome.revision else None
+    for pod in view.snapshot.pods:
+        if not pod.ready and not pod.terminating and pod.revision == key:
+            started = {container.name: container.started for container in pod.containers}
+            yield started.get(AGENT, False), started.get(ENGINE, False)
+
+
+# ---- Available, UpToDate -------------------------------------------------------------------------------------------
+def available(view: View) -> Verdicted:
+    """Whether some pod serves, of whatever revision."""
+    counts = view.counts
+    if counts.available:
+        return Verdicted(ConditionType.AVAILABLE, TRUE, "Serving", _serving(counts))
+    if not counts.wanted:
+        return Verdicted(ConditionType.AVAILABLE, FALSE, "Stopped", "spec.replicas is 0: no pod runs")
+    return Verdicted(ConditionType.AVAILABLE, FALSE, "NothingServes", f"none of {_pods(counts.wanted)} serves")
+
+
+def up_to_date(view: View) -> Verdicted:
+    """Whether every pod is of the revision that the spec asks for."""
+    finding, counts = view.blocking, view.counts
+    if finding is not None:
+        unknown = not finding.stalled and not view.outcome.paused
+        return Verdicted(ConditionType.UP_TO_DATE, UNKNOWN if unknown else FALSE, finding.reason, finding.message)
+    if view.is_wanted and counts.is_complete:
+        return Verdicted(ConditionType.UP_TO_DATE, TRUE, "UpToDate", f"every pod is of revision {_revision(view)}")
+    if not counts.is_current:
+        message = f"the Deployment does not run revision {_revision(view)} yet"
+        return Verdicted(ConditionType.UP_TO_DATE, FALSE, "Applying", message)
+    message = f"{counts.updated} of {_pods(counts.wanted)} are of revision {_revision(view)}"
+    old = f", {counts.existing - counts.updated} of an older one" if counts.existing > counts.updated else ""
+    return Verdicted(ConditionType.UP_TO_DATE, FALSE, "RollingOut", message + old)
+
+
+# ---- Fits, Warm, ModelVerified -------------------------------------------------------------------------------------
+def fits(view: View) -> Verdicted:
+    """Whether the layout fits its devices."""
+    layout = view.outcome.layout
+    if layout is None:
+        return Verdicted(ConditionType.FITS, UNKNOWN, "NotPlanned", "the spec has faults, so that nothing is planned")
+    reasons = "; ".join(layout.reasons)
+    match layout.verdict:
+        case Verdict.FITS:
+            return Verdicted(ConditionType.FITS, TRUE, "Fits", reasons or "the model fits")
+        case Verdict.TOO_SMALL:
+            return Verdicted(ConditionType.FITS, FALSE, "DoesNotFit", _with_ways(reasons, layout))
+    hint = "state the numbers in spec.model.facts, or the memory in spec.accelerator.memory"
+    return Verdicted(ConditionType.FITS, UNKNOWN, "NotEnoughKnown", f"{reasons}; {hint}; the pods start all the same")
+
+
+def _with_ways(reasons: str, layout: Layout) -> str:
+    ways = "; or ".join(suggestion.summary for suggestion in layout.suggestions)
+    return f"{reasons}; would fit: {ways}" if ways else reasons
+
+
+def warm(view: View) -> Verdicted:
+    """Whether the pods have answered their warm-up; a pod is not ready before it has."""
+    counts, spec = view.counts, view.outcome.spec
+    if spec is not None and spec.warmup is not None and spec.warmup.requests == 0:
+        return Verdicted(ConditionType.WARM, UNKNOWN, "WarmupOff", "spec.warmup.requests is 0: nothing is warmed up")
+    if not counts.wanted:
+        return Verdicted(ConditionType.WARM, FALSE, "Stopped", "spec.replicas is 0: no pod runs")
+    if counts.ready >= max(counts.wanted, counts.existing):
+        return Verdicted(ConditionType.WARM, TRUE, "Warm", f"{_pods(counts.ready)} answered the warm-up")
+    message = f"{counts.ready} of {_pods(max(counts.wanted, counts.existing))} answered the warm-up"
+    return Verdicted(ConditionType.WARM, FALSE, "NotWarm", message)
+
+
+def model_verified(view: View) -> Verdicted:
+    """Whether the weights are what their source says (N16): this release verifies none, and says so."""
+    spec = view.outcome.spec
+    hub = spec is not None and spec.model.source.startswith("hf://")
+    how = "the engine downloads the weights itself" if hub else "the weights are served as they lie on the volume"
+    pinned = hub and spec is not None and spec.model.revision is not None
+    hint = "" if pinned or not hub else "; spec.model.revision with a commit would at least pin them"
+    return Verdicted(ConditionType.MODEL_VERIFIED, UNKNOWN, "NotVerified", f"{how}, and nothing checks them{hint}")
+
+
+# ---- the kstatus pair ----------------------------------------------------------------------------------------------
+def stalled(view: View) -> Verdicted | None:
+    """Whether somebody has to act: what no waiting cures."""
+    finding, diagnosis = view.blocking, view.diagnosis
+    if finding is not None and finding.stalled:
+        messages = dict.fromkeys(f"{it.message}" for it in view.outcome.findings if it.stalled)
+        return Verdicted(ConditionType.STALLED, TRUE, finding.reason, " | ".join(messages))
+    if diagnosis is not None and diagnosis.stalled and view.counts.wanted and not view.counts.serves_in_full:
+        return Verdicted(ConditionType.STALLED, TRUE, diagnosis.reason, diagnosis.message)
+    return None
+
+
+def reconciling(view: View, done: Verdicted) -> Verdicted | None:
+    """Whether the service is on its way; not while it is paused, since nothing moves then."""
+    if done.status == TRUE or (view.outcome.paused and view.blocking is not None):
+        return None
+    return Verdicted(ConditionType.RECONCILING, TRUE, done.reason, done.message)
+
+
+# ---- words ---------------------------------------------------------------------------------------------------------
+def _revision(view: View) -> str:
+    return view.outcome.revision.key if view.outcome.revision else "of the spec"
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod" if count == 1 else f"{count} pods"
+
+
+def _serving(counts: Counts) -> str:
+    return f"{_pods(counts.available)} {'serves' if counts.available == 1 else 'serve'}"

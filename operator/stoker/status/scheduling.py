@@ -1,0 +1,165 @@
+"""Pods that no node takes: what is missing, what the nodes offer, which field to change."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from stoker.plan.host import shown
+from stoker.plan.snapshot import NodeView
+from stoker.status.case import Case, Diagnosis
+from stoker.status.text import bounded
+
+MAX_NODES = 5
+"""Most nodes that a message lists."""
+
+_PRODUCT = "nvidia.com/gpu.product"
+_CLAIM_MISSING = re.compile(r'persistentvolumeclaim "([^"]{1,253})" not found')
+_UNBOUND = re.compile(
+    r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity conflict"
+    r"|non-existent persistentvolume|ephemeral volume controller|did not have enough free storage"
+)
+_INSUFFICIENT = re.compile(r"(\d+) Insufficient ([a-z0-9./-]{1,128})", re.IGNORECASE)
+
+
+def claim_missing(case: Case) -> Diagnosis | None:
+    """The pod names a claim that does not exist."""
+    found = _CLAIM_MISSING.search(case.pod.unschedulable_message or "")
+    if not found:
+        return None
+    claim = found[1]
+    field = "spec.model.source" if _serves_from(case, claim) else "spec.pod.volumes"
+    message = f"there is no PersistentVolumeClaim {claim} in this namespace; create it, or name another one in {field}"
+    return Diagnosis("PersistentVolumeClaimNotFound", message, stalled=True)
+
+
+def volume_unbound(case: Case) -> Diagnosis | None:
+    """A claim of the pod has no volume, or one that no fitting node can reach."""
+    said = case.pod.unschedulable_message or ""
+    if not _UNBOUND.search(said):
+        return None
+    field = "spec.model.source" if case.spec and case.spec.model.source.startswith("pvc://") else "spec.pod.volumes"
+    hint = "look at the claim (kubectl describe pvc): its StorageClass, size and access mode, or the zone of its volume"
+    return Diagnosis("VolumeNotBound", f"no volume for the claim of {field}: {_brief(said)}; {hint}", stalled=False)
+
+
+def unschedulable(case: Case) -> Diagnosis | None:
+    """No node has room, or none that the pod may use."""
+    said = case.pod.unschedulable_message
+    if said is None:
+        return None
+    parts = [text for cause in _CAUSES if (text := cause(case, said))]
+    message = "; ".join(parts) or _brief(said)
+    return Diagnosis("Unschedulable", bounded(f"no node takes the pod: {message}"), stalled=False)
+
+
+# ---- causes --------------------------------------------------------------------------------------------------------
+def _devices(case: Case, said: str) -> str | None:
+    resource = next((name for _, name in _INSUFFICIENT.findall(said) if "/" in name), None)
+    if resource is None:
+        return None
+    need = case.pod.requests.get(resource, 0)
+    offers = _offers(case, resource)
+    most = max((offer.total for offer in offers), default=0)
+    return f"it needs {need} {resource} on one node, and {_listed(offers)}; {_remedy(need, most)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    node: str
+    free: int
+    total: int
+
+
+def _offers(case: Case, resource: str) -> list[_Offer]:
+    """Return what the nodes that take pods have of a resource, the fullest last."""
+    found = []
+    for node in case.nodes:
+        total = node.allocatable.get(resource, 0)
+        if total and node.ready and node.schedulable:
+            found.append(_Offer(node.name, max(0, total - case.held.get(node.name, {}).get(resource, 0)), total))
+    return sorted(found, key=lambda offer: (-offer.free, offer.node))
+
+
+def _listed(offers: list[_Offer]) -> str:
+    if not offers:
+        return "no node that takes pods has any"
+    shown_offers = [f"{offer.node} has {offer.free} of {offer.total} free" for offer in offers[:MAX_NODES]]
+    more = f" and {len(offers) - MAX_NODES} more nodes less" if len(offers) > MAX_NODES else ""
+    return ", ".join(shown_offers) + more
+
+
+def _remedy(need: int, most: int) -> str:
+    if need > most > 0:
+        return f"lower spec.parallelism.tensor x pipeline to {most} at most, or add larger nodes"
+    if not most:
+        return "add nodes with GPUs whose device plugin runs"
+    return "free GPUs, add nodes, or lower spec.replicas"
+
+
+def _host(case: Case, said: str) -> str | None:
+    names = {name.lower() for _, name in _INSUFFICIENT.findall(said)}
+    texts = [text for name, text in (("cpu", _cpu(case)), ("memory", _memory(case))) if name in names]
+    if "ephemeral-storage" in names:
+        texts.append("there is too little ephemeral-storage; mount a volume for the cache in spec.pod.volumes")
+    return "; ".join(texts) or None
+
+
+def _cpu(case: Case) -> str:
+    need = case.layout.cpu_request_millicores if case.layout else 0
+    most = max((node.allocatable.get("cpu", 0) for node in case.nodes), default=0)
+    needs = f"it needs {need / 1000:g} cores (spec.resources.cpu), the largest node has {most / 1000:g}"
+    return f"too little CPU is free: {needs}"
+
+
+def _memory(case: Case) -> str:
+    need = case.layout.memory_request_bytes if case.layout else 0
+    most = max((node.allocatable.get("memory", 0) for node in case.nodes), default=0)
+    return (
+        f"too little memory is free: it needs {shown(need)} (spec.resources.memory), the largest node has {shown(most)}"
+    )
+
+
+def _selection(case: Case, said: str) -> str | None:
+    if "node affinity/selector" not in said and "node selector" not in said:
+        return None
+    products = case.spec.accelerator.products if case.spec and case.spec.accelerator else None
+    if not products:
+        return "no other node matches spec.pod.nodeSelector and spec.pod.affinity"
+    known = sorted({node.labels[_PRODUCT] for node in case.nodes if _PRODUCT in node.labels})
+    if set(products) & set(known):
+        return None
+    offered = ", ".join(known[:MAX_NODES]) or "none"
+    asked = " or ".join(products[:MAX_NODES])
+    return f"no node has {_PRODUCT} {asked} (spec.accelerator.products); the nodes have: {offered}"
+
+
+def _taints(case: Case, said: str) -> str | None:
+    if "untolerated taint" not in said:
+        return None
+    taints = sorted({f"{key}={value}:{effect}" for node in case.nodes for key, value, effect in _hard(node)})
+    named = f" ({', '.join(taints[:MAX_NODES])})" if taints else ""
+    return (
+        f"nodes have taints that it does not tolerate{named}; add them to spec.pod.tolerations where it may run there"
+    )
+
+
+def _hard(node: NodeView) -> Iterator[tuple[str, str, str]]:
+    return (taint for taint in node.taints if taint[2] != "PreferNoSchedule")
+
+
+def _spread(case: Case, said: str) -> str | None:
+    if "topology spread" in said:
+        return "spec.pod.topologySpreadConstraints leave no node"
+    return "spec.pod.affinity leaves no node" if "affinity rules" in said else None
+
+
+_CAUSES: tuple[Callable[[Case, str], str | None], ...] = (_devices, _host, _selection, _taints, _spread)
+
+
+def _brief(said: str) -> str:
+    return bounded(said.partition(" preemption:")[0].rstrip(". "), 400)
+
+
+def _serves_from(case: Case, claim: str) -> bool:
+    source = case.spec.model.source if case.spec else ""
+    return source == f"pvc://{claim}" or source.startswith(f"pvc://{claim}/")

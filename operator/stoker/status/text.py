@@ -1,0 +1,72 @@
+"""Text for the status: bounded, in one line, without secrets. What engines print is untrusted and may hold anything."""
+
+import re
+
+from stoker.api.status import MAX_MESSAGE_BYTES
+
+_SECRETS = re.compile(
+    r"""hf_[A-Za-z0-9]{8,}
+    | \bsk-[A-Za-z0-9_-]{8,}
+    | \bgh[pousr]_[A-Za-z0-9]{16,}
+    | \b(?:AKIA|ASIA)[A-Z0-9]{12,}
+    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?
+    | (?<=://)[^/\s:@]{1,256}:[^/\s@]{1,256}(?=@)
+    | (?i:(?<=bearer\ )|(?<=basic\ ))[A-Za-z0-9._~+/=-]{4,}
+    | (?i:(?<=key=)|(?<=token=)|(?<=secret=)|(?<=password=)|(?<=signature=)|(?<=credential=))[^&\s'",;]{1,512}
+    | (?i:(?<=key:\ )|(?<=token:\ )|(?<=secret:\ )|(?<=password:\ ))[^\s'",;]{6,512}
+    | (?i:(?<=key['"]:\ ['"])|(?<=token['"]:\ ['"])|(?<=secret['"]:\ ['"])|(?<=password['"]:\ ['"]))[^'"]{1,512}
+    """,
+    re.VERBOSE,
+)
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_UNPRINTABLE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_LOG_PREFIX = re.compile(
+    r"""^(?:\((?:EngineCore|APIServer|Worker|ApiServer)[^)]{0,80}\)\s*)?
+    (?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d\s\d\d:\d\d:\d\d\s+(?:\[[^\]]{1,80}\]\s*)?)?
+    (?:\d{4}-\d\d-\d\d[T\s]\d\d:\d\d:\d\d[.,\d]*Z?\s+)?
+    (?:[EWIF]\d{4}\s\d\d:\d\d:\d\d\.\d+\s+)?
+    (?:\d+(?:\.\d+){3}\s[DIWEC]\s+)?
+    """,
+    re.VERBOSE,
+)
+_ERROR = re.compile(
+    r"(?:^|[\s.])(?:[A-Za-z_]{1,64}(?:Error|Exception|Interrupt)|error|fatal|panic)\b\s*:", re.IGNORECASE
+)
+_NATIVE_ERROR = re.compile(r"^\d+(?:\.\d+){3}\sE\s")
+_ECHO = re.compile(
+    r"Engine core initialization failed|See root cause above|EngineCore encountered a fatal error"
+    r"|The lines above say why|exiting due to model loading error|SystemExit"
+)
+"""What is said after the cause was named: true of every cause, and so of none."""
+MAX_LINE_BYTES = 400
+
+
+def bounded(text: str, limit: int = MAX_MESSAGE_BYTES) -> str:
+    """Return ``text`` in one line of at most ``limit`` bytes, cut at a whole character, control characters removed."""
+    line = " ".join(_CONTROL.sub(" ", text).split())
+    encoded = line.encode("utf-8", "replace")
+    return line if len(encoded) <= limit else encoded[: limit - 3].decode("utf-8", "ignore") + "..."
+
+
+def redacted(text: str) -> str:
+    """Return ``text`` with everything that looks like a credential replaced: tokens, keys, passwords in URLs."""
+    return _SECRETS.sub("[redacted]", text)
+
+
+def word(text: str, otherwise: str) -> str:
+    """Return ``text`` as a condition's reason; ``otherwise`` where it is no CamelCase word."""
+    return text if re.fullmatch(r"[A-Z][A-Za-z0-9]{0,62}", text) else otherwise
+
+
+def telling_line(words: str) -> str | None:
+    """Return the line of an engine's last words that tells most of its end, fit to be shown; None where there is none.
+
+    A Python program names its error in the last line, llama.cpp in the first line of level E; echoes of a cause that
+    stands elsewhere are left aside. Time stamps and process numbers in front are cut off, so that the same end reads
+    the same twice.
+    """
+    lines = [line for line in _UNPRINTABLE.sub("", words).splitlines() if line.strip() and not _ECHO.search(line)]
+    python = [line for line in lines if _ERROR.search(line)]
+    native = [line for line in lines if _NATIVE_ERROR.search(line)]
+    chosen = python[-1:] or native[:1] or lines[-1:]
+    return bounded(redacted(_LOG_PREFIX.sub("", chosen[0].strip())), MAX_LINE_BYTES) if chosen else None

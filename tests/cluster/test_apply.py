@@ -17,6 +17,7 @@ from stoker.kube.client import Client
 from stoker.kube.config import load_configuration
 from stoker.kube.errors import Conflict, NotFound
 from stoker.kube.expectations import Expectations
+from stoker.kube.ledger import Ledger
 from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
 from stoker.kube.snapshot import Owner
 from stoker.render.children import Rollout, render_children
@@ -70,7 +71,7 @@ class Bench:
     def restart(self) -> None:
         """Forget everything."""
         self.cache = Cache(KINDS)
-        self.writer = ChildWriter(self.api.client, self.cache, Expectations(), lambda: 0.0)
+        self.writer = ChildWriter(self.api.client, self.cache, Ledger(self.cache, Expectations(), lambda: 0.0))
 
     def children(self, replicas: int = 2, **template: Any) -> list[dict[str, Any]]:
         """Render children by the real builders, around a small template."""

@@ -12,6 +12,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    disable_created_metrics,
     start_http_server,
 )
 
@@ -22,6 +23,7 @@ class Metrics:
     """All series. Labels hold kinds, verbs and codes, never names of users' objects: their number is bounded."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.registry.register(PROCESS_COLLECTOR)
         self.registry.register(PLATFORM_COLLECTOR)

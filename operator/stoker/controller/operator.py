@@ -25,13 +25,17 @@ from stoker.kube.events import EventPoster
 from stoker.kube.expectations import Expectations
 from stoker.kube.held import ForeignHeld
 from stoker.kube.lease import Elector
+from stoker.kube.ledger import Ledger
 from stoker.kube.logs import LogReader
 from stoker.kube.queue import WorkQueue
 from stoker.kube.references import ReferenceReader
-from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION, Resource
+from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION, INFERENCE_SERVICE, Resource
 
 NODES_SETTLE_SECONDS = 5.0
 """Changes of nodes are gathered for this long; they concern only services that wait for a place."""
+
+CALM_SECONDS = 0.2
+"""Children and pods change several times in a row as they start: such changes are gathered for this long."""
 
 STUCK_SECONDS = 120.0
 RESTART_SECONDS = 1.0
@@ -50,6 +54,8 @@ class Operator:
         self.queue = WorkQueue()
         self.cache = Cache(tuple(kind for kind in CHILDREN if kind != CONTROLLER_REVISION.kind))
         self.expectations = Expectations()
+        self.ledger = Ledger(self.cache, self.expectations, self._loop.time)
+        self.ledger.on_overtaken = self._concerns
         ungated = Client(configuration, observer=self.metrics.observe_request)
         identity = process_identity(options)
         self.elector = Elector(ungated, options.lease_namespace, options.lease_name, identity)
@@ -73,7 +79,7 @@ class Operator:
         changed = self.cache.put(kind, raw)
         self.expectations.seen(raw["metadata"]["uid"], version_of(raw))
         self.metrics.events_seen.labels(kind, str(changed).lower()).inc()
-        if changed:
+        if changed and not self.ledger.defers(kind, raw):
             self._concerns(kind, raw)
 
     def gone(self, kind: str, raw: Mapping[str, Any]) -> None:
@@ -140,12 +146,15 @@ class Operator:
             return
         key = self.cache.key_of(kind, raw)
         if key is not None:
-            self._add(key)
+            self._add(key, 0.0 if kind == INFERENCE_SERVICE.kind else CALM_SECONDS)
 
-    def _add(self, key: ServiceKey) -> None:
+    def _add(self, key: ServiceKey, delay_seconds: float = 0.0) -> None:
         """Queue a key; a replica that does not lead queues nothing, and looks at everything when it begins to lead."""
         if self._complete and self.elector.leads():
-            self.queue.add(key)
+            if delay_seconds:
+                self.queue.add_after(key, delay_seconds)
+            else:
+                self.queue.add(key)
 
     def _add_all(self) -> None:
         for service in self.cache.services:
@@ -202,8 +211,8 @@ class Operator:
         return Parts(
             client=self._client,
             cache=self.cache,
-            writer=ChildWriter(self._client, self.cache, self.expectations, self._loop.time),
-            expectations=self.expectations,
+            writer=ChildWriter(self._client, self.cache, self.ledger),
+            ledger=self.ledger,
             references=self._references,
             logs=self._logs,
             foreign_held=ForeignHeld(self._client),

@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 from stoker.controller.metrics import Metrics
 from stoker.controller.writing import status_delay
 from stoker.kube.apply import ChildWriter, Outcome, Result
-from stoker.kube.cache import Cache, ServiceKey, version_of
+from stoker.kube.cache import Cache, ServiceKey
 from stoker.kube.client import Client
 from stoker.kube.counts import added
 from stoker.kube.discovery import Discovery
 from stoker.kube.errors import ApiError, Conflict, NotFound, NotLeader
 from stoker.kube.events import EventPoster
-from stoker.kube.expectations import Expectation, Expectations
 from stoker.kube.held import ForeignHeld
+from stoker.kube.ledger import Ledger
 from stoker.kube.logs import LogReader
 from stoker.kube.references import ReferenceReader
 from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
@@ -67,7 +67,7 @@ class Parts:
     client: Client
     cache: Cache
     writer: ChildWriter
-    expectations: Expectations
+    ledger: Ledger
     references: ReferenceReader
     logs: LogReader
     foreign_held: ForeignHeld
@@ -235,16 +235,17 @@ class Reconciler:
             "status": decision.status,
         }
         try:
-            raw = await self._parts.client.update(
-                INFERENCE_SERVICE, entry.namespace, body, STATUS_MANAGER, subresource="status"
-            )
+            with self._parts.ledger.writing(INFERENCE_SERVICE.kind, entry.namespace, entry.name):
+                raw = await self._parts.client.update(
+                    INFERENCE_SERVICE, entry.namespace, body, STATUS_MANAGER, subresource="status"
+                )
+                self._parts.ledger.book(INFERENCE_SERVICE.kind, raw)
         except NotFound:
             return SOON_SECONDS
         except Conflict:
             await self._refresh(key)
             return 0.0
         memory.status_written_at = now
-        self._remember(raw)
         await self._parts.events.post(snapshot.service, decision.events)
         return None
 
@@ -254,14 +255,6 @@ class Reconciler:
             self._parts.cache.put("InferenceService", await self._parts.client.get(INFERENCE_SERVICE, *key))
         except NotFound:
             return
-
-    def _remember(self, raw: Mapping[str, Any]) -> None:
-        metadata = raw["metadata"]
-        self._parts.cache.put("InferenceService", raw)
-        owed = Expectation(
-            "InferenceService", metadata["namespace"], metadata["name"], version_of(raw), self._parts.clock()
-        )
-        self._parts.expectations.expect(metadata["uid"], owed)
 
     # ---- memory -----------------------------------------------------------------------------------------------------
 

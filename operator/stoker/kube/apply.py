@@ -8,15 +8,15 @@ whose hash is the rendered one and whose fields are all still ours is not sent.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from stoker.kube.cache import Cache, version_of
+from stoker.kube.cache import Cache
 from stoker.kube.client import Client
 from stoker.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from stoker.kube.expectations import Expectation, Expectations
+from stoker.kube.ledger import Ledger
 from stoker.kube.ownership import as_apply_entries, covers, others_fields, owned_fields
 from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION
 from stoker.kube.snapshot import Owner, seen_by
@@ -50,24 +50,24 @@ class Outcome:
 
 
 class ChildWriter:
-    """Writes the children of services, and keeps the cache and the expectations up to date with what it wrote.
+    """Writes the children of services, and books what it wrote.
 
     Methods raise the ApiErrors of the client, apart from those that an Outcome expresses.
     """
 
-    def __init__(self, client: Client, cache: Cache, expectations: Expectations, clock: Callable[[], float]) -> None:
+    def __init__(self, client: Client, cache: Cache, ledger: Ledger) -> None:
         self._client = client
         self._cache = cache
-        self._expectations = expectations
-        self._clock = clock
+        self._ledger = ledger
 
     async def ensure(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         """Bring one child to what was rendered."""
         metadata = manifest["metadata"]
         known = self._cache.children[manifest["kind"]].named(metadata["namespace"], metadata["name"])
-        if known is None:
-            return await self._create(manifest, owner)
-        return await self._bring(manifest, known, owner)
+        with self._ledger.writing(manifest["kind"], metadata["namespace"], metadata["name"]):
+            if known is None:
+                return await self._create(manifest, owner)
+            return await self._bring(manifest, known, owner)
 
     async def ensure_revision(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         """Store a revision. Its data is immutable: one that stands and is ours is the same one."""
@@ -79,7 +79,7 @@ class ChildWriter:
             ref = object_ref("ControllerRevision", raw)
             if ref.controller_uid != owner.uid:
                 return Outcome(Result.FOREIGN, ref)
-        self._remember("ControllerRevision", raw)
+        self._ledger.book("ControllerRevision", raw)
         return Outcome(Result.CREATED)
 
     async def delete(self, ref: ObjectRef) -> None:
@@ -87,7 +87,7 @@ class ChildWriter:
         # Gone, or another one stands there already: either way this one is no more.
         with contextlib.suppress(NotFound, Conflict):
             await self._client.delete(CHILDREN[ref.kind], ref.namespace, ref.name, uid=ref.uid)
-        self._forget(ref)
+        self._ledger.forget(ref.kind, ref.uid)
 
     async def _create(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         kind, metadata = manifest["kind"], manifest["metadata"]
@@ -95,7 +95,7 @@ class ChildWriter:
             raw = await self._client.create(CHILDREN[kind], metadata["namespace"], manifest, CHILD_MANAGER)
         except AlreadyExists:
             return await self._meet(manifest, owner)
-        self._remember(kind, raw, complete=True)
+        self._book(kind, raw)
         return Outcome(Result.CREATED)
 
     async def _meet(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
@@ -129,7 +129,7 @@ class ChildWriter:
                 raise
             await self._refresh(known.ref)
             return Outcome(Result.STALE)
-        self._remember(known.ref.kind, raw, complete=True)
+        self._book(known.ref.kind, raw)
         return Outcome(Result.APPLIED)
 
     def _is_unchanged(self, manifest: Mapping[str, Any], known: ChildEntry) -> bool:
@@ -163,31 +163,24 @@ class ChildWriter:
             # on.
             {"op": "replace", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"]},
         ]
-        await self._client.json_patch(CHILDREN[ref.kind], ref.namespace, ref.name, operations, CHILD_MANAGER)
+        handed = await self._client.json_patch(CHILDREN[ref.kind], ref.namespace, ref.name, operations, CHILD_MANAGER)
+        self._ledger.book(ref.kind, handed)
 
     async def _refresh(self, ref: ObjectRef) -> None:
         """Read an object whose state was not what the cache said."""
         try:
             raw = await self._client.get(CHILDREN[ref.kind], ref.namespace, ref.name)
         except NotFound:
-            self._forget(ref)
+            self._ledger.forget(ref.kind, ref.uid)
             return
         if raw["metadata"]["uid"] != ref.uid:
-            self._forget(ref)
+            self._ledger.forget(ref.kind, ref.uid)
         self._cache.put(ref.kind, raw)
 
-    def _forget(self, ref: ObjectRef) -> None:
-        self._cache.remove(ref.kind, ref.uid)
-        self._expectations.forget(ref.uid)
-
-    def _remember(self, kind: str, raw: Mapping[str, Any], *, complete: bool = False) -> None:
-        """Keep the answer of a write. ``complete``: we own all that we sent, since we have just sent it."""
-        metadata = raw["metadata"]
-        self._cache.put(kind, raw)
-        if complete:
-            shelf = self._cache.children[kind]
-            entry = shelf.get(metadata["uid"])
-            if entry is not None and entry.ref.resource_version == metadata["resourceVersion"]:
-                shelf.replace(metadata["uid"], entry.verified())
-        expectation = Expectation(kind, metadata["namespace"], metadata["name"], version_of(raw), self._clock())
-        self._expectations.expect(metadata["uid"], expectation)
+    def _book(self, kind: str, raw: Mapping[str, Any]) -> None:
+        """Book a child that was just written: we own all that we sent."""
+        self._ledger.book(kind, raw)
+        metadata, shelf = raw["metadata"], self._cache.children[kind]
+        entry = shelf.get(metadata["uid"])
+        if entry is not None and entry.ref.resource_version == metadata["resourceVersion"]:
+            shelf.replace(metadata["uid"], entry.verified())

@@ -36,10 +36,10 @@ class Discovery:
         self.capabilities = Capabilities()
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Ask again and again, until cancelled."""
         while True:
-            await self.poll()
             await asyncio.sleep(POLL_SECONDS)
+            await self.poll()
 
     async def poll(self) -> None:
         """Ask once. Never raises: what cannot be told stays as it was."""

@@ -41,12 +41,13 @@ def decide(snapshot: Snapshot, settings: Settings) -> Decision:
     draft = Draft(snapshot, settings, identity_of(snapshot.service))
     for step in STEPS:
         draft = step(draft)
+    said = status(draft)
     return Decision(
         create_revision=draft.revision_object,
         apply=draft.apply,
         delete=draft.delete,
-        status=status(draft),
-        events=events(draft),
+        status=said,
+        events=events(draft, said),
         requeue_after_seconds=_requeue_after(draft),
     )
 

@@ -1,11 +1,12 @@
 """What a decision says: the status, and events for what a user should act on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from stoker.plan.types import Layout
 from stoker.reconcile.decision import EventIntent
 from stoker.reconcile.draft import Draft
+from stoker.reconcile.planning import effective_strategy
 from stoker.render.labels import selector_text
 from stoker.render.names import revision_name, service_name
 from stoker.render.service import HTTP_PORT
@@ -32,15 +33,12 @@ def outcome(draft: Draft) -> Outcome:
     )
 
 
-def events(draft: Draft) -> tuple[EventIntent, ...]:
-    """Return a warning for each thing that somebody has to act on and that the last status did not say."""
-    told = {(condition.get("reason"), condition.get("message")) for condition in _stalled_before(draft)}
-    findings = (finding for finding in draft.findings if finding.stalled)
-    return tuple(
-        EventIntent("Warning", finding.reason, finding.message)
-        for finding in findings
-        if not any(reason == finding.reason and finding.message in str(message) for reason, message in told)
-    )
+def events(draft: Draft, status: Mapping[str, Any]) -> tuple[EventIntent, ...]:
+    """Return a warning where somebody has to act, unless the last status said the same already."""
+    now, before = _stalled(status), _stalled(draft.snapshot.service.get("status") or {})
+    if now is None or now == before:
+        return ()
+    return (EventIntent("Warning", *now),)
 
 
 def _layout(draft: Draft) -> Layout | None:
@@ -60,12 +58,14 @@ def _revision(draft: Draft) -> TargetRevision | None:
     target = draft.target
     if target is None:
         return None
+    strategy = effective_strategy(draft.raw_spec, target)
+    frozen = (draft.raw_spec.get("rollout") or {}).get("strategy") != strategy
     return TargetRevision(
         key=target.key,
         name=revision_name(draft.service.name, target.key),
         number=target.number,
-        strategy=target.strategy,
-        strategy_reason=target.strategy_reason,
+        strategy=strategy,
+        strategy_reason=target.strategy_reason if frozen else f"spec.rollout.strategy is {strategy}",
         is_wanted=is_wanted(draft),
         is_new=draft.is_new,
         outdated=draft.outdated,
@@ -82,7 +82,9 @@ def _url(draft: Draft) -> str | None:
     return f"http://{name}.{draft.service.namespace}.svc:{HTTP_PORT}" if own or rendered else None
 
 
-def _stalled_before(draft: Draft) -> Iterator[Mapping[str, Any]]:
-    for condition in (draft.snapshot.service.get("status") or {}).get("conditions") or ():
-        if isinstance(condition, Mapping) and condition.get("type") == "Stalled":
-            yield condition
+def _stalled(status: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return reason and message of the condition ``Stalled``; None where it is not true."""
+    for condition in status.get("conditions") or ():
+        if isinstance(condition, Mapping) and (condition.get("type"), condition.get("status")) == ("Stalled", "True"):
+            return str(condition.get("reason")), str(condition.get("message"))
+    return None

@@ -1,0 +1,84 @@
+"""The leaves of the API's schema, and small values for any of them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stoker.api.crd import object_schema
+
+Schema = Mapping[str, Any]
+Steps = tuple[str, ...]
+
+ITEM, ENTRY = "[]", "{}"
+"""Steps into the items of a list and the entries of a map."""
+
+
+def spec_schema() -> Schema:
+    """The schema of `spec`."""
+    found: Schema = object_schema()["properties"]["spec"]
+    return found
+
+
+def leaves(schema: Schema, path: Steps = ()) -> Iterator[Steps]:
+    """Every field that holds a value rather than further fields."""
+    below = dict(children(schema))
+    if not below:
+        yield path
+    for step, inner in below.items():
+        yield from leaves(inner, (*path, step))
+
+
+def children(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """The fields below a schema."""
+    yield from schema.get("properties", {}).items()
+    if schema.get("type") == "array":
+        yield ITEM, schema["items"]
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        yield ENTRY, schema["additionalProperties"]
+
+
+def at(schema: Schema, path: Steps) -> Schema:
+    """The schema of a field."""
+    for step in path:
+        schema = dict(children(schema))[step]
+    return schema
+
+
+def sample(schema: Schema, path: Steps, leaf: object) -> Any:
+    """The smallest value of a schema that holds `leaf` at `path`, required fields filled in."""
+    if not path:
+        return leaf
+    step, rest = path[0], path[1:]
+    if step == ITEM:
+        return [sample(schema["items"], rest, leaf)]
+    if step == ENTRY:
+        return {"key": sample(schema["additionalProperties"], rest, leaf)}
+    properties = schema.get("properties", {})
+    filled = {name: filler(properties[name]) for name in schema.get("required", ()) if name != step}
+    return {**filled, step: sample(properties[step], rest, leaf)}
+
+
+def filler(schema: Schema) -> Any:
+    """Some value of a schema."""
+    kind = schema["type"]
+    if kind == "object":
+        return {name: filler(schema["properties"][name]) for name in schema.get("required", ())}
+    if kind == "array":
+        return [filler(schema["items"])] * schema.get("minItems", 0)
+    return two_values(schema)[0]
+
+
+def two_values(schema: Schema) -> tuple[Any, Any]:
+    """Two values of a leaf that differ."""
+    if "enum" in schema:
+        return schema["enum"][0], schema["enum"][-1]
+    if schema["type"] == "boolean":
+        return False, True
+    if schema["type"] == "integer":
+        low = max(schema.get("minimum", 0), 1)
+        return low, low + 1
+    return ("1", "2") if "pattern" in schema else ("a", "b")
+
+
+def dotted(path: Steps) -> str:
+    """`pod.env[].name`, as people write it."""
+    return ".".join(path).replace(".[]", "[]").replace(".{}", "{}")

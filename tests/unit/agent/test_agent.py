@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from stoker.agent.config import EngineMetrics, WarmupConfig
 from stoker.agent.observer import DRAIN_CALLERS_LIMIT
-from tests.builders.agents import TOKEN
+from stoker.agent.state import Page
+from tests.builders.agents import TOKEN, reading
 from tests.unit.agent.conftest import Configure
 from tests.unit.agent.processes import Engine, agent, get, until
 
@@ -396,6 +398,16 @@ async def test_metrics_tell_the_engine_and_the_agent(own_engine: Engine, configu
         assert "stoker_engine_steps_total" not in (await get(it.port, "/metrics"))[1], (
             "figures of an engine that is gone"
         )
+
+
+async def test_N9_old_figures_are_left_out(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine), watching=False) as it:
+        it.observer.apply(Page(reading(running=2)))
+        assert "stoker_engine_requests_running" in (await get(it.port, "/metrics"))[1]
+        load = it.observer.state.load
+        assert load.read_at is not None
+        it.observer.state = replace(it.observer.state, load=replace(load, read_at=load.read_at - 31))
+        assert "stoker_engine_requests_running" not in (await get(it.port, "/metrics"))[1]
 
 
 async def test_an_engine_without_names_of_metrics_is_served_all_the_same(engine: Engine, configure: Configure) -> None:

@@ -11,6 +11,8 @@ VENV := $(STOKER_CACHE)/venv/$(shell cat requirements/dev.txt | sha256sum | cut 
 PYTHON := .venv/bin/python
 export PYTHONPATH := operator:.
 export PYTHONDONTWRITEBYTECODE := 1
+# What make starts is not to outlive a make that was killed.
+export STOKER_END_WITH_PARENT := 1
 
 .PHONY: help
 help: ## Show the targets
@@ -86,3 +88,40 @@ golden: venv ## Write the expected manifests of tests/golden anew; read the diff
 .PHONY: manifest
 manifest: venv ## Write install/stoker.yaml, the chart for those without Helm
 	@$(PYTHON) -m clusters.chart
+
+# ---- Clusters ------------------------------------------------------------------------------------------------------
+# CLUSTER=local, kind or current chooses where the demo runs; without it, kind where a Docker engine answers, else local.
+CLUSTER ?=
+NAME ?= stoker-demo
+export CLUSTER
+CACHED := bin clusters containerd containers crds images images.lock logs models scratch venv wheels
+
+.PHONY: binaries prepare up down status clean-cache
+binaries: venv ## Build the programs of the local cluster from Go modules
+	@$(PYTHON) -m clusters build
+
+prepare: venv ## Install, download and build all that a local cluster needs
+	@$(PYTHON) -m clusters prepare
+
+up: venv ## Bring up an empty cluster and print its kubeconfig
+	@$(PYTHON) -m clusters --name $(NAME) up
+
+down: venv ## Remove the cluster, and what runs that were killed left
+	@$(PYTHON) -m clusters --name $(NAME) down
+
+status: venv ## Show the parts of the cluster
+	@$(PYTHON) -m clusters --name $(NAME) status
+
+clean-cache: down ## Remove all that was downloaded and built; the next run begins anew
+	@rm -rf $(addprefix $(STOKER_CACHE)/,$(CACHED)) .venv
+
+# ---- Tests ---------------------------------------------------------------------------------------------------------
+.PHONY: test cluster-test node-test
+test: venv ## Every tier: style, unit, parsers, cluster, node
+	@$(PYTHON) -m clusters.tiers
+
+cluster-test: venv ## Tests on a real control plane with GPU nodes that kwok plays
+	@$(PYTHON) -m pytest tests/cluster -q --durations=5
+
+node-test: venv ## Tests on a real node: kubelet, containerd, engines
+	@$(PYTHON) -m pytest tests/node -q --durations=5

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from clusters import binaries, providers
+from clusters import binaries, debian, images, lifetime, local, providers
 from clusters.errors import ClusterError
 from clusters.providers import Provider
 
@@ -16,9 +16,10 @@ Action = Callable[[Provider, argparse.Namespace], int]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. What went wrong is printed without a traceback."""
     given = _parser().parse_args(arguments)
+    lifetime.end_with_parent()
     try:
-        if given.command == "build":
-            binaries.ensure(given.names or binaries.BY_NAME)
+        if given.command in PREPARATIONS:
+            PREPARATIONS[given.command](given)
             return 0
         action: Action = ACTIONS[given.command]
         return action(providers.choose(given.provider, given.name), given)
@@ -29,6 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _build(given: argparse.Namespace) -> None:
+    binaries.ensure(given.names or binaries.BY_NAME)
+
+
+def _prepare(_: argparse.Namespace) -> None:
+    binaries.ensure(binaries.CONTROL_PLANE)
+    debian.ensure()
+    images.ensure_base()
+    binaries.ensure(binaries.BY_NAME)
+
+
 def _up(provider: Provider, _: argparse.Namespace) -> int:
     provider.up()
     print(f"export KUBECONFIG={provider.kubeconfig}")
@@ -37,6 +49,7 @@ def _up(provider: Provider, _: argparse.Namespace) -> int:
 
 def _down(provider: Provider, _: argparse.Namespace) -> int:
     provider.down()
+    local.sweep()
     return 0
 
 
@@ -55,6 +68,7 @@ def _exec(provider: Provider, given: argparse.Namespace) -> int:
     os.execvpe(command[0], command, {**os.environ, "KUBECONFIG": str(provider.kubeconfig)})  # noqa: S606
 
 
+PREPARATIONS: dict[str, Callable[[argparse.Namespace], None]] = {"build": _build, "prepare": _prepare}
 ACTIONS: dict[str, Action] = {"up": _up, "down": _down, "status": _status, "load-image": _load_image, "exec": _exec}
 
 
@@ -66,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("up", help="bring it up; nothing happens where it is up")
     commands.add_parser("down", help="remove it and all of its traces")
     commands.add_parser("status", help="show its parts; status 1 unless all run")
+    commands.add_parser("prepare", help="install, download and build all that a local cluster needs")
     build = commands.add_parser("build", help="build the programs of the local cluster")
     build.add_argument("names", nargs="*", help=f"of {', '.join(binaries.BY_NAME)} (default: all)")
     load = commands.add_parser("load-image", help="put an image archive where the node finds it")

@@ -8,6 +8,9 @@ from pathlib import Path
 
 SOCKET = Path("/run/containerd/containerd.sock")
 PLUGINS = Path("/usr/lib/cni")
+STORE = "/var/lib/containerd"
+# What the CRI plugin remembers of containers, beside containerd's own records of them.
+REMEMBERED = ("io.containerd.grpc.v1.cri/containers", "io.containerd.grpc.v1.cri/sandboxes")
 PAUSE_IMAGE = "stoker.local/pause:1"
 
 

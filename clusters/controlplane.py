@@ -229,12 +229,18 @@ class ControlPlane:
 
 
 def await_true(
-    ask: Callable[[], bool], *, what: str, timeout_seconds: float, check: Callable[[], None], pause_seconds: float = 0.1
+    ask: Callable[[], bool],
+    *,
+    what: str,
+    timeout_seconds: float,
+    check: Callable[[], None] | None = None,
+    pause_seconds: float = 0.1,
 ) -> None:
     """Ask until the answer is true; `check` raises when waiting is pointless. Raises ClusterError at the time limit."""
     deadline = time.monotonic() + timeout_seconds
     while not ask():
-        check()
+        if check:
+            check()
         if time.monotonic() > deadline:
             raise ClusterError(f"{what} was not there after {timeout_seconds:.0f} s")
         time.sleep(pause_seconds)

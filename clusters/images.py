@@ -65,7 +65,7 @@ def build(recipe: Recipe) -> Path:
     debian.ensure(("buildah", "debootstrap", "runc"))
     with _lock():
         if not archive.exists():
-            base = SCRATCH if recipe.base == SCRATCH else ensure_base()
+            base = SCRATCH if recipe.base == SCRATCH else _base()
             wheels = download_wheels(recipe.requirements) if recipe.requirements else None
             _build(recipe, base, wheels, archive)
             _remove_older(folder, recipe, archive)
@@ -91,8 +91,15 @@ def base_key() -> str:
     return hashlib.sha256(" ".join((debian.RELEASE, *BASE_PACKAGES)).encode()).hexdigest()[:16]
 
 
-def ensure_base() -> str:
-    """Make the local base image, once, and return its name in buildah's storage."""
+def ensure_base() -> None:
+    """Make the local base image, once."""
+    debian.ensure(("buildah", "debootstrap", "runc"))
+    with _lock():
+        _base()
+
+
+def _base() -> str:
+    """The name of the local base image in buildah's storage; made where it is missing."""
     name = f"localhost/stoker-base:{base_key()}"
     if name in _buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
         return name

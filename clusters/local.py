@@ -5,6 +5,7 @@ What it leaves on the host while it runs: one veth pair, one cgroup, its process
 """
 
 import fcntl
+import hashlib
 import os
 import re
 import select
@@ -45,6 +46,10 @@ class LocalCluster:
         self.name = name
         self.options = options or Options(tied=False)
         self.folder = paths.clusters_root() / name
+        # Of another cache may be another cluster of this name, whose traces are none of ours.
+        identity = hashlib.sha256(str(self.folder.absolute()).encode()).hexdigest()[:8]
+        self.cgroup = f"{name}-{identity}"
+        self.host_interface = f"stk-{identity}"
         self._record = self.folder / "network.json"
         self._processes = Processes(self.folder, self.options.tied)
         self._plane = ControlPlane(self.folder / "control-plane", self.options)
@@ -131,14 +136,14 @@ class LocalCluster:
         if self.options.tied:
             janitor.claim(self.folder)
         try:
-            cgroups.create(self.name)
-            group = cgroups.system_group(self.name)
+            cgroups.create(self.cgroup)
+            group = cgroups.system_group(self.cgroup)
             self._processes.group = group
             self._processes.spawn("anchor", ANCHOR)
-            net = network.create(self.name, self._anchor(), self._record)
+            net = network.create(self.host_interface, self._anchor(), self._record)
             self._plane = ControlPlane(self._plane.folder, self._plane_options(net, group))
             self._plane.start()
-            self._node = Node(self.name, self._node_folder, self._anchor(), self.options.tied, group)
+            self._node = Node(self.name, self._node_folder, self._anchor(), self.options.tied, self.cgroup)
             self._node.start(self._plane, net, programs)
         except BaseException:
             self._remove()
@@ -160,14 +165,12 @@ class LocalCluster:
             if folder.is_dir():
                 janitor.keep_logs(folder, f"{self.name}/{folder.name}")
         # By force and all at once: nothing of it is kept, and what was killed before has left no order to keep.
-        cgroups.kill(self.name)
+        cgroups.kill(self.cgroup)
         end(self._records(), grace_seconds=0)
         for processes in (self._processes, self._plane.processes, *([self._node.processes] if self._node else [])):
             processes.stop()
-        cgroups.delete(self.name)
-        found = network.load(self._record)
-        if found is not None:
-            network.delete(found)
+        cgroups.delete(self.cgroup)
+        network.delete(self.host_interface)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -210,9 +213,10 @@ class LocalCluster:
 
 
 def sweep(except_for: str = "") -> None:
-    """Remove local clusters whose owner was killed."""
+    """Remove clusters whose owner was killed, control planes without a node among them."""
+    janitor.sweep(FOLDER_PREFIX)
     for folder in janitor.leftovers():
-        if folder.name != except_for and not folder.name.startswith(FOLDER_PREFIX):
+        if folder.name != except_for:
             say(f"  removing what a killed run left: cluster {folder.name}")
             LocalCluster(folder.name).down()
 

@@ -4,6 +4,7 @@ Mounts that the kubelet and containerd make are seen in it alone and vanish with
 unmounted after a run that was killed. The folders whose paths are fixed in those programs are the cluster's own there.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from clusters.run import run
@@ -33,14 +34,15 @@ def enter(pid: int) -> list[str]:
     return ["nsenter", f"--target={pid}", "--mount", "--net"]
 
 
-def prepare(pid: int, folder: Path) -> None:
-    """Put the cluster's own folders, below `folder`, in their places in the mount namespace of process `pid`.
+def prepare(pid: int, folder: Path, elsewhere: Mapping[str, Path] | None = None) -> None:
+    """Put the cluster's own folders in their places in the mount namespace of process `pid`.
 
-    The kubelet's mounts must reach containerd and its containers, hence the shared propagation.
+    They lie below `folder`, except for the places that `elsewhere` gives a folder to. The kubelet's mounts must reach
+    containerd and its containers, hence the shared propagation.
     """
     _mount(pid, "--make-rshared", "/")
     for place in PRIVATE:
-        own = folder / _slug(place)
+        own = (elsewhere or {}).get(place, folder / _slug(place))
         own.mkdir(parents=True, exist_ok=True)
         Path(place).mkdir(parents=True, exist_ok=True)
         _mount(pid, "--bind", str(own), place)

@@ -4,7 +4,6 @@ The namespace has no name, it lives as long as its processes: `ip netns add` wou
 `ip netns exec` would remount /sys, where the kubelet then finds no cgroups.
 """
 
-import hashlib
 import ipaddress
 import json
 from dataclasses import asdict, dataclass
@@ -32,9 +31,9 @@ def enter(pid: int) -> list[str]:
     return ["nsenter", f"--target={pid}", "--net"]
 
 
-def create(name: str, pid: int, record: Path) -> Network:
-    """Join the network namespace of process `pid` to the host, and write down what was made, for `delete`."""
-    network = _plan(name)
+def create(host_interface: str, pid: int, record: Path) -> Network:
+    """Join the network namespace of process `pid` to the host, and write down the addresses, for `load`."""
+    network = _plan(host_interface)
     paths.write_atomically(record, json.dumps(asdict(network)))
     host = network.host_interface
     for words in (
@@ -59,23 +58,17 @@ def load(record: Path) -> Network | None:
         return None
 
 
-def delete(network: Network) -> None:
+def delete(host_interface: str) -> None:
     """Remove the veth pair; the kernel may have done so when the namespace ended."""
-    words = ["ip", "link", "delete", network.host_interface]
-    if _has(network.host_interface):
+    if _has(host_interface):
         try:
-            run(words, timeout_seconds=COMMAND_SECONDS)
+            run(["ip", "link", "delete", host_interface], timeout_seconds=COMMAND_SECONDS)
         except ClusterError:
-            if _has(network.host_interface):
+            if _has(host_interface):
                 raise
 
 
-def interface_name(name: str) -> str:
-    """The host's end of the pair: at most 15 characters, the same for the same cluster."""
-    return f"stk-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
-def _plan(name: str) -> Network:
+def _plan(host_interface: str) -> Network:
     taken = {
         ipaddress.ip_address(address["local"])
         for link in json.loads(run(["ip", "-j", "-4", "address"], timeout_seconds=COMMAND_SECONDS))
@@ -84,7 +77,7 @@ def _plan(name: str) -> Network:
     for subnet in POOL.subnets(new_prefix=30):
         if not any(address in subnet for address in taken):
             host, inside = subnet.hosts()
-            return Network(interface_name(name), str(inside), str(host))
+            return Network(host_interface, str(inside), str(host))
     raise ClusterError(f"every /30 of {POOL} is in use on this machine; remove a cluster with `make down`")
 
 

@@ -1,11 +1,12 @@
 """One real node: containerd, kubelet, kube-proxy and cluster DNS, in the namespaces of a cluster."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from clusters import components, containerd, dns, identities, images, kubelet, mounts, paths
+from clusters import cgroups, components, containerd, dns, identities, images, kubelet, mounts, paths
 from clusters.controlplane import ControlPlane, await_true
 from clusters.errors import ClusterError
 from clusters.network import Network
@@ -20,17 +21,23 @@ PROGRAMS = ("containerd", "kubelet", "kube-proxy", "coredns")
 class Node:
     """The node of a cluster; `folder` holds its state, `name` is the cluster's and the Node object's."""
 
-    def __init__(self, name: str, folder: Path, anchor: int, tied: bool = True, group: Path | None = None) -> None:
-        """Point at a node that lives in the namespaces of process `anchor`; nothing is started."""
+    def __init__(self, name: str, folder: Path, anchor: int, tied: bool = True, cgroup: str | None = None) -> None:
+        """Point at a node that lives in the namespaces of process `anchor`; nothing is started.
+
+        `cgroup` is the cluster's, see `cgroups`; starting the node takes it.
+        """
         self.name = name
+        self.cgroup = cgroup
         self.folder = folder
         self.anchor = anchor
+        group = cgroups.system_group(cgroup) if cgroup else None
         self.processes = Processes(folder, tied, tuple(mounts.enter(anchor)), group)
 
     def start(self, plane: ControlPlane, network: Network, programs: Mapping[str, Path]) -> None:
         """Bring the node up; returns when it is Ready."""
-        mounts.prepare(self.anchor, self.folder / "mounts")
+        mounts.prepare(self.anchor, self.folder / "mounts", {containerd.STORE: self._store})
         self._start_containerd()
+        self._forget_containers()
         self.load_image(images.build(pause_image(programs["pause"])))
         self._start_kubelet(plane, network, programs)
         self._start_proxy(plane, programs)
@@ -44,17 +51,31 @@ class Node:
         )
 
     def load_image(self, archive: Path) -> None:
-        """Import an image archive, unless that very archive was imported before."""
+        """Import an image archive, unless that very archive is what was imported last under its name.
+
+        Images outlive the cluster, in the cache: the next one of the same name finds them there.
+        """
+        image, version = archive.stem.rpartition("-")[0], f"{archive} {archive.stat().st_mtime_ns}"
         loaded = self._loaded()
-        if str(archive) not in loaded:
-            run([*self.enter(), *containerd.ctr("images", "import", str(archive))], timeout_seconds=IMPORT_SECONDS)
-            paths.write_atomically(self.folder / "images.json", json.dumps([*loaded, str(archive)]))
+        if loaded.get(image) != version:
+            self._ctr("images", "import", str(archive))
+            paths.write_atomically(self._loaded_file, json.dumps({**loaded, image: version}))
 
     def enter(self) -> list[str]:
         """The words before a command that run it beside the node's programs: same mounts, same network."""
         return mounts.enter(self.anchor)
 
+    @property
+    def _store(self) -> Path:
+        return paths.cache_root() / "containerd" / self.name
+
+    @property
+    def _loaded_file(self) -> Path:
+        return self._store / "images.json"
+
     def _start_containerd(self) -> None:
+        for remembered in containerd.REMEMBERED:
+            shutil.rmtree(self._store / remembered, ignore_errors=True)
         pods = self._write("network/10-pods.conflist", containerd.network_configuration(components.POD_CIDR))
         file = self._write("containerd.toml", containerd.configuration(pods.parent))
         self.processes.spawn("containerd", containerd.command(file))
@@ -65,10 +86,21 @@ class Node:
             check=lambda: self.processes.require_running("containerd"),
         )
 
+    def _forget_containers(self) -> None:
+        """Remove what is recorded of the containers of an earlier run; the kubelet would take it for its own."""
+        recorded = self._ctr("containers", "list", "--quiet").split()
+        if recorded:
+            self._ctr("containers", "delete", *recorded)
+            self.processes.stop("containerd")
+            self._start_containerd()
+
+    def _ctr(self, *words: str) -> str:
+        return run([*self.enter(), *containerd.ctr(*words)], timeout_seconds=IMPORT_SECONDS)
+
     def _start_kubelet(self, plane: ControlPlane, network: Network, programs: Mapping[str, Path]) -> None:
         user = identities.node_user(self.name)
         kubeconfig = plane.kubeconfig_for(user.name, user.groups)
-        settings = kubelet.configuration(f"/{self.name}", network.address, client_certificate(plane.folder))
+        settings = kubelet.configuration(f"/{self.cgroup}", network.address, client_certificate(plane.folder))
         file = self._write("kubelet.yaml", settings)
         command = kubelet.command(programs["kubelet"], file, kubeconfig, self.name, network.address)
         self.processes.spawn("kubelet", command)
@@ -91,10 +123,10 @@ class Node:
         except ClusterError:
             return False
 
-    def _loaded(self) -> list[str]:
+    def _loaded(self) -> dict[str, str]:
         with suppress(FileNotFoundError, json.JSONDecodeError):
-            return [str(each) for each in json.loads((self.folder / "images.json").read_text())]
-        return []
+            return dict(json.loads(self._loaded_file.read_text()))
+        return {}
 
     def _write(self, name: str, content: str) -> Path:
         path = self.folder / name

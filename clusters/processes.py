@@ -20,6 +20,8 @@ from clusters.errors import ClusterError
 
 STOP_SECONDS = 5.0
 LAUNCH_SECONDS = 5.0
+# Handles of programs that outlive this process: without them Python would warn that these still run.
+_DETACHED: list["subprocess.Popen[bytes]"] = []
 LAUNCHERS = ("nsenter", "unshare", "setpriv")
 
 
@@ -136,6 +138,8 @@ class Processes:
                 start_new_session=True,
             )
         self._children[name] = child
+        if not self.tied:
+            _DETACHED.append(child)
         _await_launch(child)
         if self.group is not None:
             _join(child.pid, self.group)

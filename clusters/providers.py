@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from clusters import current, kind
+from clusters.controlplane import FOLDER_PREFIX
 from clusters.errors import ClusterError
 from clusters.local import LocalCluster
 
@@ -44,7 +45,7 @@ def choose(provider: str | None, name: str) -> Provider:
 
     The user's own cluster is used only when asked for. Raises ClusterError for a name that cannot be used.
     """
-    if not NAME.fullmatch(name):
+    if not NAME.fullmatch(name) or name.startswith(FOLDER_PREFIX):
         raise ClusterError(f"the cluster name {name!r} is not usable: at most 32 of a-z, 0-9 and -, a letter first")
     chosen = provider or ("kind" if kind.is_usable() else "local")
     if chosen == "current":

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
+from clusters import lifetime
 from clusters.controlplane import ControlPlane, Options
 from clusters.local import LocalCluster
 
 TEST_CLUSTER = "stoker-test"
 _NUMBERS = itertools.count(1)
+
+
+def pytest_configure() -> None:
+    """Let SIGTERM end a run as Ctrl-C does: with its clusters taken down."""
+    lifetime.end_with_parent()
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +34,8 @@ def control_plane() -> Iterator[ControlPlane]:
 def local_cluster() -> Iterator[LocalCluster]:
     """One cluster with a real node for the whole session.
 
-    `$STOKER_TEST_CLUSTER` names a cluster to use instead, which is brought up where it is not and stays afterwards: so a
-    single test can be run again and again without waiting for its cluster.
+    `$STOKER_TEST_CLUSTER` names a cluster to use instead, which is brought up where it is not and stays afterwards: so
+    a single test can be run again and again without waiting for its cluster.
     """
     kept = os.environ.get("STOKER_TEST_CLUSTER")
     cluster = LocalCluster(kept or TEST_CLUSTER, Options(tied=not kept))

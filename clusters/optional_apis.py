@@ -5,6 +5,7 @@ They are never copied into this repository: the modules under `go/` pin their ve
 
 import functools
 import hashlib
+import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,9 +85,9 @@ def remove(plane: ControlPlane, name: str) -> None:
 
 
 def _is_established(plane: ControlPlane, name: str) -> bool:
-    # `kubectl wait` fails on an object that has no conditions yet.
-    path = '{.status.conditions[?(@.type=="Established")].status}'
-    return plane.kubectl("get", "crd", name, "-o", f"jsonpath={path}") == "True"
+    # `kubectl wait` and its JSON paths fail on an object that has no conditions yet.
+    conditions = json.loads(plane.kubectl("get", "crd", name, "-o", "json"))["status"]["conditions"] or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def _module_folder(api: OptionalApi) -> Path:

@@ -8,6 +8,8 @@ from pathlib import Path
 from clusters.errors import ClusterError
 
 TAIL_LINES = 25
+# kubectl quotes whole objects in some of its complaints.
+LINE_CHARACTERS = 500
 
 
 def run(
@@ -55,5 +57,5 @@ def succeeds(argv: Sequence[str | Path], *, timeout_seconds: float = 30) -> bool
 
 
 def _failure(words: Sequence[str], status: int, said: str) -> str:
-    tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-TAIL_LINES:])
+    tail = "\n".join(f"  {line[:LINE_CHARACTERS]}" for line in said.strip().splitlines()[-TAIL_LINES:])
     return f"`{' '.join(words)}` ended with status {status}:\n{tail}"

@@ -1,0 +1,76 @@
+"""N6: what an earlier release stored goes on running, whatever today's renderer would do."""
+
+from dataclasses import replace
+
+import pytest
+
+from stoker.plan.snapshot import RevisionView
+from stoker.reconcile.settings import Settings
+from tests.builders.snapshots import Life, an_object
+from tests.builders.specs import SpecBuilder
+from tests.revisions.harness import Stored, stored, versions
+
+LATER = Settings(agent_image="registry.example.com/stoker:99.0.0", renderer_version="99.0.0")
+
+
+def upgraded(found: Stored) -> Life:
+    """The service as a later operator finds it: its revision is stored, its children are not known to be applied."""
+    name = found.revision["metadata"]["name"]
+    view = RevisionView(an_object("ControllerRevision", name), found.revision["revision"], found.revision["data"])
+    life = Life(SpecBuilder(found.service["spec"]), name=found.service["metadata"]["name"], settings=LATER)
+    life.revisions[name] = view
+    return life
+
+
+@pytest.fixture(params=stored(), ids=lambda found: f"{found.file.parent.name}/{found.file.stem}")
+def found(request: pytest.FixtureRequest) -> Stored:
+    result: Stored = request.param
+    return result
+
+
+def test_there_are_revisions_to_replay() -> None:
+    assert "0.1.0" in versions()
+    assert len(stored()) >= 12
+
+
+def test_N6_an_upgrade_applies_the_stored_template_as_it_is(found: Stored) -> None:
+    life = upgraded(found)
+    assert life.reconcile().create_revision is None
+    assert life.template() == found.revision["data"]["template"]
+
+
+def test_N6_an_upgrade_says_what_would_differ(found: Stored) -> None:
+    life = upgraded(found)
+    life.reconcile()
+    assert life.status is not None
+    assert any("99.0.0" in line for line in life.status["revision"]["outdated"])
+
+
+def test_N6_after_an_upgrade_a_restart_renders_afresh_and_its_removal_rolls_nothing(found: Stored) -> None:
+    life = upgraded(found)
+    life.reconcile()
+    assert life.set("rollout.restartedAt", "2030-01-01T00:00:00Z").reconcile().create_revision is not None
+    fresh = life.template()
+    assert fresh["spec"]["initContainers"][0]["image"] == LATER.agent_image
+    assert life.set("rollout.restartedAt", None).reconcile().create_revision is None
+    assert life.template() == fresh
+
+
+def test_N6_after_an_upgrade_going_back_reuses_the_stored_revision(found: Stored) -> None:
+    life = upgraded(found)
+    life.reconcile()
+    spec = life.spec
+    life.set("pod.priorityClassName", "other").reconcile()
+    assert life.template() != found.revision["data"]["template"]
+    life.spec = spec
+    assert life.reconcile().create_revision is None
+    assert life.template() == found.revision["data"]["template"]
+
+
+def test_N6_a_revision_of_a_format_to_come_is_kept_and_not_run(found: Stored) -> None:
+    life = upgraded(found)
+    (name, view) = next(iter(life.revisions.items()))
+    life.revisions[name] = replace(view, data={**view.data, "format": 2, "key": "ffffffffff"})
+    decision = life.decide()
+    assert decision.create_revision is not None
+    assert not [ref for ref in decision.delete if ref.kind == "ControllerRevision"]

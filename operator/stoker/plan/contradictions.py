@@ -16,7 +16,9 @@ from stoker.api.types import Switch
 from stoker.facts.model import ModelFacts
 from stoker.facts.quantization import METHODS, Capability
 from stoker.plan.demand import AnyDevice, Demand, Facts
+from stoker.plan.inputs import Device
 from stoker.plan.types import EngineTraits
+from stoker.plan.units import shown
 
 _MAX_TENSOR: Final = 64
 
@@ -156,6 +158,20 @@ def _gpu_layers(case: Case) -> Fault | None:
     return Fault("spec.execution.gpuLayers", problem, remedy, "TooManyLayers")
 
 
+def _stated_memory(case: Case) -> Fault | None:
+    """What the maker prints on a GPU exceeds what its driver reports by up to 7 %: that much is no contradiction."""
+    device = case.device
+    if not isinstance(device, Device) or device.observed_bytes is None:
+        return None
+    if device.memory_bytes * 10 <= device.observed_bytes * 11:
+        return None
+    problem = (
+        f"{shown(device.memory_bytes)} is more than the {shown(device.observed_bytes)} of {device.observed_origin}"
+    )
+    remedy = "remove it, or name the GPUs that have as much in spec.accelerator.products"
+    return Fault("spec.accelerator.memory", problem, remedy, "MoreMemoryThanGPU")
+
+
 def _gpu(case: Case) -> str:
     product = getattr(case.device, "product", None) or "the GPU"
     return f"{product} has {_shown(case.capability or (0, 0))}"
@@ -175,4 +191,5 @@ _CHECKS: Final[Iterable[Callable[[Case], Fault | None]]] = (
     _checkpoint_method,
     _checkpoint_capability,
     _gpu_layers,
+    _stated_memory,
 )

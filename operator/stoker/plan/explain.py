@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.inferenceservice import InferenceServiceSpec
-from stoker.plan.host import shown
 from stoker.plan.types import Layout, RankMemory, Suggestion, Verdict
+from stoker.plan.units import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.api.types import cpu_millicores, memory_bytes
 from stoker.facts.model import ModelFacts
 from stoker.plan.demand import Demand, Facts
-from stoker.plan.memory import GIB, MIB, Fit
+from stoker.plan.memory import Fit
 from stoker.plan.types import EngineTraits
+from stoker.plan.units import GIB, MIB, quantity, shown
 
 DEFAULT_CPU_ENGINE_BYTES: Final = 8 * GIB
 """Container of a CPU engine whose model is not known."""
@@ -112,20 +113,6 @@ def container_fault(
     problem = f"{shown(stated)} cannot hold {' and '.join(['the processes of the engine', *parts])}"
     remedy = f"set it to at least {quantity(_round_up(least, 256 * MIB))}, or remove it"
     return Fault("spec.resources.memory", problem, remedy, "ContainerTooSmall")
-
-
-def shown(count: int) -> str:
-    """Return bytes for people: ``1.5 GiB``."""
-    for unit, size in (("TiB", 2**40), ("GiB", GIB), ("MiB", MIB), ("KiB", 1024)):
-        if abs(count) >= size:
-            return f"{count / size:.2f}".rstrip("0").rstrip(".") + f" {unit}"
-    return f"{count} B"
-
-
-def quantity(count: int) -> str:
-    """Return bytes as a Kubernetes quantity that is not smaller: ``1536Mi``, ``2Gi``."""
-    mib = -(-count // MIB)
-    return f"{mib // 1024}Gi" if mib % 1024 == 0 else f"{mib}Mi"
 
 
 def _round_up(value: int, step: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from stoker.api.inferenceservice import InferenceServiceSpec
@@ -16,6 +16,7 @@ from stoker.facts.quantization import Capability
 from stoker.facts.reading import MAX_INDEX_BYTES, parse_json_object
 from stoker.plan.numbers import facts_from_numbers
 from stoker.plan.snapshot import NodeView, ReferenceView
+from stoker.plan.units import MIB
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
@@ -23,7 +24,6 @@ MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 STATED_MEMORY: Final = "spec.accelerator.memory"
 CONFIG_KEY: Final = "config.json"
 INDEX_KEY: Final = "model.safetensors.index.json"
-MIB: Final = 2**20
 _CAPABILITY_LABELS: Final = ("nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor")
 _MAX_LABEL_MIB: Final = 2**24
 
@@ -38,6 +38,9 @@ class Device:
     capability: Capability | None = None
     largest_node: int | None = None
     resource_name: str = GPU_RESOURCE
+    observed_bytes: int | None = None
+    """What nodes and the table know of its memory, where the spec states another figure."""
+    observed_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +115,10 @@ def resolve_device(spec: InferenceServiceSpec, nodes: Sequence[NodeView]) -> Dev
     matching = [node for node in nodes if _has_product(node, products)]
     capability = _least_capability(matching, products)
     largest = max((node.allocatable.get(GPU_RESOURCE, 0) for node in matching), default=None) or None
-    if accelerator.memory is not None:
-        stated = memory_bytes(accelerator.memory)
-        product = products[0] if len(products) == 1 else None
-        return Device(stated, STATED_MEMORY, product, capability, largest)
     known = min(_memories(matching, products), key=lambda found: found[:2], default=None)
+    if accelerator.memory is not None:
+        device = Device(memory_bytes(accelerator.memory), STATED_MEMORY, known and known[2], capability, largest)
+        return replace(device, observed_bytes=known[0], observed_origin=known[1]) if known else device
     if known is None:
         return UnknownDevice(_why_unknown(products), capability, largest)
     return Device(known[0], known[1], known[2], capability, largest)

@@ -13,11 +13,11 @@ from stoker.facts.model import ModelFacts, UnknownFacts
 from stoker.plan import host
 from stoker.plan.contradictions import Case, contradictions
 from stoker.plan.demand import AnyDevice, Demand, Facts, demand_of
-from stoker.plan.host import shown
 from stoker.plan.inputs import Device, UnknownDevice, facts_origin
 from stoker.plan.memory import Fit, concurrency, fit
 from stoker.plan.suggest import suggest
 from stoker.plan.types import EngineTraits, Layout, Placement, Suggestion, Verdict
+from stoker.plan.units import shown
 
 _CENT: Final = Decimal("0.01")
 

@@ -11,10 +11,9 @@ from stoker.plan.demand import Demand
 from stoker.plan.kv import StageCache, stage_cache
 from stoker.plan.stages import Stage, cut, split
 from stoker.plan.types import EngineTraits, FractionOf, RankMemory
+from stoker.plan.units import MIB
 from stoker.plan.weights import WeightFormat, ceil_div, gguf_format, method_format, stage_weight_bytes
 
-GIB: Final = 2**30
-MIB: Final = 2**20
 CONTEXT_BYTES: Final = 768 * MIB
 """CUDA context and kernels of one process, and what the driver keeps of the memory that it reports: 0.5 to 1 GiB."""
 COMMUNICATION_STEP_BYTES: Final = 512 * MIB

@@ -12,10 +12,11 @@ from stoker.facts.model import ModelFacts
 from stoker.facts.quantization import METHODS
 from stoker.plan.contradictions import tensor_is_valid
 from stoker.plan.demand import AnyDevice, Demand, default_batched_tokens
-from stoker.plan.host import container_for, quantity
-from stoker.plan.inputs import MIB, STATED_MEMORY, Device
+from stoker.plan.host import container_for
+from stoker.plan.inputs import STATED_MEMORY, Device
 from stoker.plan.memory import Fit, concurrency, fit, longest_that_fits
 from stoker.plan.types import EngineTraits, Suggestion
+from stoker.plan.units import MIB, quantity
 
 MAX_SUGGESTIONS: Final = 4
 _GPUS_OF_A_NODE: Final = 8

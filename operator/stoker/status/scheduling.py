@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stoker.plan.host import shown
 from stoker.plan.snapshot import NodeView
+from stoker.plan.units import shown
 from stoker.status.case import Case, Diagnosis
 from stoker.status.text import bounded
 
@@ -18,7 +18,7 @@ _UNBOUND = re.compile(
     r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity conflict"
     r"|non-existent persistentvolume|ephemeral volume controller|did not have enough free storage"
 )
-_INSUFFICIENT = re.compile(r"(\d+) Insufficient ([a-z0-9./-]{1,128})", re.IGNORECASE)
+_INSUFFICIENT = re.compile(r"(\d+) Insufficient ([a-z0-9./-]{0,127}[a-z0-9])", re.IGNORECASE)
 
 
 def claim_missing(case: Case) -> Diagnosis | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from stoker.plan.host import quantity, shown
+from stoker.plan.units import quantity, shown
 from stoker.status.case import Case, Diagnosis
 from stoker.status.text import bounded, redacted, telling_line
 

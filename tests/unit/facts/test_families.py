@@ -165,6 +165,20 @@ def test_a_repository_is_found_in_any_case_and_only_under_its_full_name() -> Non
     assert known_model("meta-llama/Llama-3.1-8B-Instruct-AWQ") is None
 
 
+@pytest.mark.parametrize(
+    ("repository", "method"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "awq"),
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "gptq"),
+        ("Qwen/Qwen3-8B-FP8", "fp8"),
+        ("Qwen/Qwen3-8B-GGUF", None),
+    ],
+)
+def test_quantized_repositories_of_the_makers(repository: str, method: str | None) -> None:
+    checkpoint = facts(repository).checkpoint
+    assert (checkpoint.method if checkpoint else None) == method
+
+
 def test_latent_attention_has_one_unit_that_cannot_be_divided() -> None:
     cache = facts("deepseek-ai/DeepSeek-V3").layers[0].cache
     assert (cache.kind, cache.heads, cache.values_per_head, cache.latent_rank) == (CacheKind.LATENT, 1, 576, 512)

@@ -73,6 +73,11 @@ CASES: dict[str, tuple[SpecBuilder, str, tuple[str, ...]]] = {
         "spec.execution.gpuLayers",
         ("0 leaves the GPU of spec.accelerator idle",),
     ),
+    "more memory than the GPU has": (
+        a_spec().on("NVIDIA-L4", memory="80Gi").max_length(1024),
+        "spec.accelerator.memory",
+        ("80 GiB is more than the 22.49 GiB of table of known GPUs (NVIDIA-L4)", "spec.accelerator.products"),
+    ),
     "a container below its shared memory": (
         a_spec().on(H100).tensor(2).set("resources.memory", "4Gi"),
         "spec.resources.memory",
@@ -112,6 +117,9 @@ def test_a_container_below_the_layers_outside_the_gpu() -> None:
         a_spec().model("hf://deepseek-ai/DeepSeek-V3").on(B200).tensor(8).weights("fp8"),
         a_spec().model("hf://deepseek-ai/DeepSeek-V3").on(B200).tensor(16),
         a_spec().on(H100).tensor(16),
+        a_spec().on(H100, memory="80Gi"),
+        a_spec().on("NVIDIA-L4", memory="24Gi").max_length(1024),
+        a_spec().on("NVIDIA-X900", memory="500Gi"),
         a_spec().on(H100).max_length(131072),
         a_spec().on(H100).set("batching.chunkedPrefill", "Disabled"),
         a_spec().model("hf://acme/novel").on(H100).tensor(3),

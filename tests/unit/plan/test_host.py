@@ -2,7 +2,8 @@
 
 import pytest
 
-from stoker.plan.host import quantity, shm_bytes, shown, startup_budget_seconds
+from stoker.plan.host import shm_bytes, startup_budget_seconds
+from stoker.plan.units import quantity, shown
 from tests.builders.layouts import GIB, planned
 from tests.builders.specs import H100, a_spec
 from tests.builders.traits import llama_cpp_traits, vllm_traits

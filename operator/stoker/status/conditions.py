@@ -231,7 +231,8 @@ def stalled(view: View) -> Verdicted | None:
     if finding is not None and finding.stalled:
         messages = dict.fromkeys(f"{it.message}" for it in view.outcome.findings if it.stalled)
         return Verdicted(ConditionType.STALLED, TRUE, finding.reason, " | ".join(messages))
-    if diagnosis is not None and diagnosis.stalled and view.counts.wanted and not view.counts.serves_in_full:
+    missing = _failed(view) or (view.counts.wanted and not view.counts.serves_in_full)
+    if diagnosis is not None and diagnosis.stalled and missing:
         return Verdicted(ConditionType.STALLED, TRUE, diagnosis.reason, diagnosis.message)
     return None
 

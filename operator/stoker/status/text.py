@@ -18,8 +18,7 @@ _SECRETS = re.compile(
     """,
     re.VERBOSE,
 )
-_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
-_UNPRINTABLE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _LOG_PREFIX = re.compile(
     r"""^(?:\((?:EngineCore|APIServer|Worker|ApiServer)[^)]{0,80}\)\s*)?
     (?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d\s\d\d:\d\d:\d\d\s+(?:\[[^\]]{1,80}\]\s*)?)?
@@ -43,7 +42,8 @@ MAX_LINE_BYTES = 400
 
 def bounded(text: str, limit: int = MAX_MESSAGE_BYTES) -> str:
     """Return ``text`` in one line of at most ``limit`` bytes, cut at a whole character, control characters removed."""
-    line = " ".join(_CONTROL.sub(" ", text).split())
+    printable = (character if character.isprintable() else " " for character in _ESCAPE.sub("", text))
+    line = " ".join("".join(printable).split())
     encoded = line.encode("utf-8", "replace")
     return line if len(encoded) <= limit else encoded[: limit - 3].decode("utf-8", "ignore") + "..."
 
@@ -65,7 +65,7 @@ def telling_line(words: str) -> str | None:
     stands elsewhere are left aside. Time stamps and process numbers in front are cut off, so that the same end reads
     the same twice.
     """
-    lines = [line for line in _UNPRINTABLE.sub("", words).splitlines() if line.strip() and not _ECHO.search(line)]
+    lines = [line for line in _ESCAPE.sub("", words).splitlines() if line.strip() and not _ECHO.search(line)]
     python = [line for line in lines if _ERROR.search(line)]
     native = [line for line in lines if _NATIVE_ERROR.search(line)]
     chosen = python[-1:] or native[:1] or lines[-1:]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -135,6 +135,7 @@ JSON = st.recursive(
 FIELDS = [info.alias or name for name, info in InferenceServiceSpec.model_fields.items()]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(FIELDS), JSON)
 def test_no_value_of_any_field_raises(field: str, value: object) -> None:
     manifest = a_spec().manifest()

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.api import types
@@ -45,6 +45,7 @@ def test_what_is_no_number_of_cores_is_refused(text: str) -> None:
         cpu_millicores(text)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 999))
 def test_a_fraction_is_exact(thousandths: int) -> None:
     text = f"0.{thousandths:03d}"

@@ -1,0 +1,138 @@
+"""Failures are diagnosed, not repeated: each named case gets its reason, the field to change, and the value it has."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stoker.plan.snapshot import PodView
+from stoker.status.case import Case, Diagnosis
+from stoker.status.creation import child_not_applied, pods_not_created
+from stoker.status.diagnosis import POLICIES, diagnose
+from tests.builders import last_words as said
+from tests.builders.failures import HELD, KNOWN, NODES, REFUSED, Known, a_container, crashed, unplaced
+from tests.builders.layouts import a_layout
+from tests.builders.specs import a_spec
+from tests.builders.views import a_pod
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN.keys())
+def test_a_failure_is_named_with_its_field_and_its_value(known: Known) -> None:
+    diagnosis = diagnose(known.case())
+    assert diagnosis is not None
+    assert (diagnosis.reason, diagnosis.stalled) == (known.reason, known.stalled), diagnosis
+    for part in known.says:
+        assert part in diagnosis.message, diagnosis.message
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN.keys())
+def test_a_diagnosis_needs_neither_spec_nor_layout_nor_nodes(known: Known) -> None:
+    """A stored spec may have faults, and a layout may be one that this operator cannot read."""
+    diagnosis = diagnose(Case(known.pod))
+    assert diagnosis is not None
+    assert diagnosis.reason in {known.reason, "CrashLoop"}
+
+
+def test_every_policy_has_a_case() -> None:
+    used = {next(policy for policy in POLICIES if policy(known.case())) for known in KNOWN.values()}
+    assert [policy for policy in POLICIES if policy not in used] == []
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        a_pod(),
+        a_pod(node="a"),
+        replace(a_pod(node="a"), containers=(a_container(started=True), a_container("agent", ready=True))),
+        replace(a_pod(node="a"), containers=(a_container(waiting_reason="ContainerCreating"),)),
+        replace(a_pod(node="a"), containers=(a_container(waiting_reason="PodInitializing"),)),
+        replace(a_pod(node="a"), containers=(a_container(exit_code=0, terminated_reason="Completed"),)),
+    ],
+)
+def test_a_pod_on_its_way_has_no_diagnosis(pod: PodView) -> None:
+    assert diagnose(Case(pod, a_spec().build(), a_layout())) is None
+
+
+def test_an_engine_that_ended_well_is_not_judged_by_old_words() -> None:
+    pod = replace(a_pod(node="a"), containers=(a_container(exit_code=0, last_words=said.VLLM_OOM),))
+    assert diagnose(Case(pod)) is None
+
+
+# ---- pods and children that were not taken -------------------------------------------------------------------------
+@pytest.mark.parametrize(("message", "reason", "says", "stalled"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_pod_that_cannot_be_created_is_explained(
+    message: str, reason: str, says: tuple[str, ...], stalled: bool
+) -> None:
+    diagnosis = pods_not_created((message,))
+    assert diagnosis is not None
+    assert (diagnosis.reason, diagnosis.stalled) == (reason, stalled)
+    for part in says:
+        assert part in diagnosis.message
+
+
+def test_N2_the_random_name_of_a_refused_pod_does_not_move_the_status() -> None:
+    assert pods_not_created((said.QUOTA.format("abcde"),)) == pods_not_created((said.QUOTA.format("fghij"),))
+
+
+def test_a_child_that_is_refused_is_named() -> None:
+    diagnosis = child_not_applied("Deployment/chat", said.INVALID)
+    assert (diagnosis.reason, diagnosis.stalled) == ("ChildRefused", True)
+    assert "Deployment/chat" in diagnosis.message
+    assert "csi.driver: Required value" in diagnosis.message
+
+
+def test_a_child_that_could_not_be_sent_is_tried_again() -> None:
+    diagnosis = child_not_applied("Service/chat", "connection refused")
+    assert (diagnosis.reason, diagnosis.stalled) == ("ApplyFailed", False)
+
+
+# ---- what engines print is untrusted -------------------------------------------------------------------------------
+SECRETS = {
+    "hub token": "hf_abcdefghijklmnopqrstuvwxyz012345",
+    "bearer": "Authorization: Bearer abcdef0123456789.xyz",
+    "api key": "VLLM_API_KEY=topsecretvalue",
+    "url": "https://user:topsecretvalue@example.com/x",
+    "signed url": "https://s.example/x?X-Signature=topsecretvalue&y=1",
+    "json": """{"password": "topsecretvalue"}""",
+    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
+    "openai": "sk-abcdefghijklmnop",
+}
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS.keys())
+def test_N20_a_secret_in_the_last_words_reaches_no_status(secret: str) -> None:
+    for words in (
+        f"RuntimeError: refused {secret}",
+        f"error: argument --x: bad {secret}",
+        f"OSError: No space left on device {secret}",
+    ):
+        diagnosis = diagnose(Case(crashed(words)))
+        assert diagnosis is not None
+        assert "[redacted]" in diagnosis.message
+        for part in ("topsecretvalue", "abcdefghijkl", "0123456789.xyz", "IOSFODNN7", "eyJzdWIi"):
+            assert part not in diagnosis.message
+
+
+@settings(deadline=None)
+@given(st.text(max_size=3000), st.sampled_from([1, 2, 137]))
+def test_any_last_words_give_a_bounded_line(words: str, code: int) -> None:
+    diagnosis = diagnose(Case(crashed(words, code), a_spec().build(), a_layout(), NODES, HELD))
+    assert isinstance(diagnosis, Diagnosis)
+    assert len(diagnosis.message.encode()) <= 1024
+    assert diagnosis.message.isprintable()
+
+
+@settings(deadline=None)
+@given(st.text(max_size=2000))
+def test_any_message_of_the_scheduler_gives_a_bounded_line(message: str) -> None:
+    diagnosis = diagnose(Case(unplaced(message, gpus=1), a_spec().build(), a_layout(), NODES, HELD))
+    assert isinstance(diagnosis, Diagnosis)
+    assert len(diagnosis.message.encode()) <= 1024
+
+
+def test_the_same_end_reads_the_same_twice() -> None:
+    first = diagnose(Case(crashed(said.VLLM_UNKNOWN)))
+    later = said.VLLM_UNKNOWN.replace("03-01 12:00:01", "03-02 13:14:15").replace("pid=9", "pid=10")
+    assert first == diagnose(Case(crashed(later)))

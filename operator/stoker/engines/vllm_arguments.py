@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.engines.arguments import Argument
 from stoker.engines.options import FLAG, MANY, ONE, OPTIONAL, Option, OptionTable
@@ -24,7 +24,7 @@ _TWO_ITEMS = "write option and value as two items"
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What the head of an item may mean: pairs of spelling and option, exact ones alone where there are any."""
+    """What the head of an item may mean, as pairs of spelling and option; ``exact``: the version has the spelling."""
 
     pairs: tuple[tuple[str, Option], ...]
     exact: bool
@@ -52,7 +52,7 @@ def _read(args: Sequence[str], index: int, table: OptionTable, version: Version 
     head, equals, given = text.partition("=")
     head, *tail = head.split(maxsplit=1) or [head]
     head, keys = _split_keys(head)
-    meaning = _meaning(head, table)
+    meaning = _meaning(head, table, version)
     options = tuple(dict.fromkeys(option.name for _, option in meaning.pairs))
     accepted = _accepted(meaning, version) if knows_every_option(version) else None
     if tail:
@@ -76,19 +76,25 @@ def _split_keys(head: str) -> tuple[str, tuple[str, ...]]:
     return "--" + name[2:].replace("_", "-"), tuple(keys)
 
 
-def _meaning(head: str, table: OptionTable) -> _Meaning:
-    exact = table.by_spelling.get(head)
-    if exact:
-        return _Meaning(tuple((head, option) for option in exact), exact=True)
+def _meaning(head: str, table: OptionTable, version: Version | None) -> _Meaning:
+    """Return what ``head`` may mean: the option of that name where this version has it, else all that it begins.
+
+    A name of another version is a beginning here: before 0.24 ``-dc`` was short for ``-dcp``.
+    """
+    named = tuple((head, option) for option in table.by_spelling.get(head, ()))
+    if any(option.accepts(head, version) for _, option in named):
+        return _Meaning(named, exact=True)
     if head.startswith("--"):
-        return _Meaning(tuple(table.beginning_with(head)) if len(head) > 2 else (), exact=False)
-    return _short(head, table)
+        begun = tuple(pair for pair in table.beginning_with(head) if pair not in named)
+        return _Meaning((*named, *begun), exact=False)
+    short = _short(head, table)
+    return replace(short, pairs=(*named, *(pair for pair in short.pairs if pair not in named)))
 
 
 def _short(head: str, table: OptionTable) -> _Meaning:
     if head.startswith("-O"):
         return _Meaning((("--optimization-level", table.options["--optimization-level"]),), True, head[2:] or None)
-    letter = table.by_spelling.get(head[:2])
+    letter = table.by_spelling.get(head[:2]) if len(head) > 2 else None
     if letter:
         return _Meaning(tuple((head[:2], option) for option in letter), True, head[2:])
     begun = tuple((s, o) for s, o in table.beginning_with(head) if not s.startswith("--"))

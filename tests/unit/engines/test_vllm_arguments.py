@@ -94,6 +94,11 @@ def test_an_argument_of_stoker_is_refused_in_every_spelling(args: list[str]) -> 
         assert any("OwnedArgument" in problem for problem in problems(args, version)), args
 
 
+def test_a_name_of_another_version_is_an_abbreviation_here() -> None:
+    assert "OwnedArgument" in problems(["-dc", "2"], "0.23.0")[0]
+    assert problems(["-dc", "{}"], "0.24.0") == []
+
+
 @pytest.mark.parametrize(
     "args", [["--api-key", "s3cr3t"], ["--api-key=s3cr3t"], ["--api_key", "s3cr3t"], ["--api-k", "s3cr3t", "t0ps3cr3t"]]
 )

@@ -14,7 +14,9 @@ from clusters.errors import ClusterError
 from clusters.processes import ProcessRecord, send, start_ticks
 
 KILL_SECONDS = 15.0
-# cpuset groups are born without CPUs and memory nodes, and take no process until they have some.
+# What the kubelet looks for in a cgroup of version 2.
+CONTROLLERS = ("cpu", "cpuset", "io", "memory", "hugetlb", "pids")
+# cpuset groups of version 1 are born without CPUs and memory nodes, and take no process until they have some.
 CPUSET_FILES = ("cpuset.cpus", "cpuset.mems")
 
 
@@ -94,11 +96,12 @@ def _inherit_cpuset(folder: Path) -> None:
 
 def _delegate(root: Path) -> None:
     """Version 2 alone: let groups below use the controllers that the kubelet asks for."""
-    control = root / "cgroup.subtree_control"
-    if control.exists() and (root.parent / "cgroup.controllers").exists():
-        available = (root / "cgroup.controllers").read_text().split()
-        with suppress(OSError):
-            control.write_text(" ".join(f"+{each}" for each in available))
+    if (root.parent / "cgroup.controllers").exists():
+        for folder in (root.parent, root):
+            for controller in CONTROLLERS:
+                # One at a time: a controller that is not there must not keep the others away.
+                with suppress(OSError):
+                    (folder / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def _remove_tree(root: Path) -> bool:

@@ -17,7 +17,8 @@ PAUSE_IMAGE = "stoker.local/pause:1"
 def configuration(network_folder: Path) -> str:
     """containerd's configuration file (version 2, as containerd 1.6 and 1.7 read it).
 
-    `restrict_oom_score_adj` is for machines that withhold CAP_SYS_RESOURCE: without it no sandbox starts there.
+    `restrict_oom_score_adj` is for machines that withhold CAP_SYS_RESOURCE: without it no sandbox starts there. A
+    profile of AppArmor would be loaded for the whole machine, and stay.
     """
     return f"""\
 version = 2
@@ -26,6 +27,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{PAUSE_IMAGE}"
   restrict_oom_score_adj = true
+  disable_apparmor = true
   netns_mounts_under_state_dir = true
 [plugins."io.containerd.grpc.v1.cri".cni]
   bin_dir = "{PLUGINS}"

@@ -15,7 +15,7 @@ from stoker.reconcile import findings
 from stoker.reconcile.decision import Decision
 from stoker.reconcile.draft import Draft
 from stoker.reconcile.objects import children_to_apply, foreign_children, surplus
-from stoker.reconcile.planning import effective_strategy, make_plan, make_revision, make_template
+from stoker.reconcile.planning import Plan, effective_strategy, make_plan, make_revision, make_template
 from stoker.reconcile.report import events, status
 from stoker.reconcile.settings import Settings
 from stoker.render.children import Rollout, render_children
@@ -154,6 +154,8 @@ def compare_with_today(draft: Draft) -> Draft:
         return draft  # another spec's revision runs on; that is not what outdated means
     if draft.plan.faults:
         return replace(draft, outdated=tuple(f"today this is refused: {fault}" for fault in draft.plan.faults))
+    if _rendered_alike(draft.target, draft.plan, draft.settings):
+        return draft
     today = make_template(draft.plan, draft.service, draft.settings, draft.target.key)
     return replace(draft, outdated=outdated(draft.target.template, today))
 
@@ -182,6 +184,12 @@ def running_revision(draft: Draft) -> RevisionData | None:
     last = ((draft.snapshot.service.get("status") or {}).get("revision") or {}).get("key")
     newest = max(draft.revisions, key=lambda revision: revision.number, default=None)
     return by_key.get(deployed or "") or by_key.get(last or "") or newest
+
+
+def _rendered_alike(target: RevisionData, plan: Plan, settings: Settings) -> bool:
+    """Return whether today's renderer, given what it is given, is known to make the stored template again."""
+    made_by = (target.renderer_version, target.agent_image, target.layout)
+    return made_by == (settings.renderer_version, settings.agent_image, plan.layout)
 
 
 def _found(draft: Draft, found: tuple[Finding, ...]) -> Draft:

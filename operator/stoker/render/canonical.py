@@ -6,16 +6,24 @@ refused: a float's text may differ between writers, and a hash that differs roll
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 KEY_LENGTH = 10
 """Characters of a revision's key: 40 bits, for at most a handful of revisions of one service."""
 
+_MAY_BE_FLOAT = re.compile(r"[:,\[]-?[0-9]+(\.|[eE])|[:,\[]-?(Infinity|NaN)|^-?([0-9]+[.eE]|Infinity|NaN)")
+"""Every float of a compact JSON text, and some strings that hold such text."""
+
 
 def canonical(value: object) -> str:
-    """Return the one JSON text of ``value``. Raises ``TypeError`` for what is no JSON, and for floats."""
-    return json.dumps(_checked(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """Return the one JSON text of ``value``, whose keys are strings. Raises ``TypeError`` for what is no JSON, and for
+    floats."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
+    if _MAY_BE_FLOAT.search(text):
+        _refuse_floats(value)
+    return text
 
 
 def digest(value: object) -> str:
@@ -28,17 +36,18 @@ def short_digest(value: object) -> str:
     return digest(value)[:KEY_LENGTH]
 
 
-def _checked(value: object) -> Any:  # noqa: ANN401 - any JSON
-    if value is None or isinstance(value, bool | int | str):
-        return value
+def _plain(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
-        return {_key(key): _checked(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_checked(item) for item in value]
+        return dict(value)
     raise TypeError(f"{type(value).__name__} has no canonical JSON text")
 
 
-def _key(key: object) -> str:
-    if not isinstance(key, str):
-        raise TypeError(f"a key of type {type(key).__name__} has no canonical JSON text")
-    return key
+def _refuse_floats(value: object) -> None:
+    if isinstance(value, float):
+        raise TypeError("a float has no canonical JSON text")
+    if isinstance(value, Mapping):
+        for item in value.values():
+            _refuse_floats(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_floats(item)

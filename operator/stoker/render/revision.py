@@ -88,7 +88,7 @@ class RevisionData:
 
 def input_hash(spec: Mapping[str, Any], references: Mapping[str, str]) -> str:
     """Return the hash over the part of the stored ``spec`` that concerns pods, and over the digests of references."""
-    return digest({"spec": pod_inputs(spec), "references": dict(references)})
+    return digest({"spec": _of_pods(spec), "references": dict(references)})
 
 
 def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,9 +96,12 @@ def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
 
     Keys come in canonical order. Raises ``TypeError`` for floats, which no field takes.
     """
-    kept = {field: value for field, value in spec.items() if field not in NOT_OF_PODS}
-    ordered: dict[str, Any] = json.loads(canonical(kept))
+    ordered: dict[str, Any] = json.loads(canonical(_of_pods(spec)))
     return ordered
+
+
+def _of_pods(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in spec.items() if field not in NOT_OF_PODS}
 
 
 def revision_inputs(spec: Mapping[str, Any], references: Sequence[ReferenceView]) -> RevisionInputs:

@@ -40,10 +40,25 @@ def test_values_that_differ_have_digests_that_differ(one: Any, other: Any) -> No
     assert (digest(one) == digest(other)) == same
 
 
-@pytest.mark.parametrize("value", [0.5, [1.0], {"a": float("nan")}, {1: "a"}, {"a": object()}, b"x"])
+@pytest.mark.parametrize(
+    "value",
+    [0.5, -1e30, [1.0], [1, -2.5], {"a": 1e-7}, {"a": float("nan")}, float("inf"), [float("-inf")], object(), b"x"],
+)
 def test_floats_and_what_is_no_json_are_refused(value: object) -> None:
     with pytest.raises(TypeError):
         canonical(value)
+
+
+def test_text_that_looks_like_a_float_is_text() -> None:
+    for text in ('{"a":1.5}', ",0.5", "[NaN", "1.5", ":-Infinity"):
+        assert json.loads(canonical({"a": text, text: [text]})) == {"a": text, text: [text]}
+
+
+@given(json_values, st.floats())
+def test_no_float_goes_unseen(value: Any, number: float) -> None:
+    for hidden in (number, [value, number], {"a": value, "b": {"c": [number]}}):
+        with pytest.raises(TypeError):
+            canonical(hidden)
 
 
 def test_a_tuple_counts_as_a_list() -> None:

@@ -1,0 +1,188 @@
+"""`make demo`: a cluster, the operator, a model that answers, and what to try next."""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from clusters import binaries, chart, demo_model, images, lifetime, project_images, providers
+from clusters.errors import ClusterError
+from clusters.kubectl import Kubectl
+from clusters.local import LocalCluster
+from clusters.progress import elapsed, say, step
+from clusters.providers import Provider
+from clusters.run import run
+
+ROOT = Path(__file__).resolve().parents[1]
+QUICKSTART = ROOT / "examples/quickstart.yaml"
+NAMESPACE = "default"
+SERVICE = "smollm2"
+PORT = 8000
+OPERATOR_SECONDS = 180.0
+READY_SECONDS = 300.0
+POLL_SECONDS = 0.5
+PROMPT = "What is the capital of France? Answer in one sentence."
+QUESTION = {
+    "model": "smollm2-135m",
+    "messages": [{"role": "user", "content": PROMPT}],
+    "max_tokens": 40,
+    "temperature": 0,
+}
+NEXT = """
+Try it yourself, with
+  export KUBECONFIG={kubeconfig}
+  kubectl get infsvc -o wide --watch
+scale it
+  kubectl scale infsvc smollm2 --replicas=2
+break it, see what it says and that the old pod goes on serving, and mend it
+  kubectl patch infsvc smollm2 --type=merge -p '{{"spec":{{"model":{{"source":"pvc://smollm2/nothing.gguf"}}}}}}'
+  kubectl describe infsvc smollm2
+  kubectl apply -f examples/quickstart.yaml
+kill an engine, and see it come back
+  kubectl delete pod -l serving.stoker.dev/service=smollm2
+talk to it
+  make talk SAY='Tell me a joke.'
+see how a large model would lie on its GPUs, without any
+  PYTHONPATH=operator .venv/bin/python -m stoker plan -f examples/llama-3.1-70b-tp4.yaml
+and remove all of it
+  make down
+"""
+
+
+def demo(provider: Provider) -> None:
+    """Bring everything up and show an answer. Raises ClusterError with what went wrong and where to look."""
+    started = time.monotonic()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        prepared = pool.submit(_prepare)
+        provider.up()
+        archives = prepared.result()
+    kubectl = Kubectl(provider.kubeconfig)
+    _load(provider, archives)
+    _install(provider, kubectl, archives)
+    demo_model.put(provider, kubectl, NAMESPACE, project_images.STOKER)
+    _serve(kubectl)
+    print(f"\nQ: {PROMPT}\nA: {ask(provider, kubectl, QUESTION)}\n")
+    print(kubectl("-n", NAMESPACE, "get", "infsvc"), end="")
+    print(f"\nAll of it took {elapsed(time.monotonic() - started)}.")
+    print(NEXT.format(kubeconfig=provider.kubeconfig))
+
+
+def _prepare() -> list[Path]:
+    """Build the images, fetch the model and build helm, beside the start of the cluster."""
+    demo_model.fetch()
+    archives = [images.build(recipe) for recipe in project_images.recipes()]
+    binaries.ensure(["helm"])
+    return archives
+
+
+def _load(provider: Provider, archives: Sequence[Path]) -> None:
+    for archive in archives:
+        with step(f"loading the image {archive.name}"):
+            provider.load_image(archive)
+
+
+def _install(provider: Provider, kubectl: Kubectl, archives: Sequence[Path]) -> None:
+    # An image that was built anew has its old name: what it is made from must be seen in the pods for them to change.
+    made_from = {"pod.annotations": {"stoker.dev/archives": ",".join(archive.stem for archive in archives)}}
+    with step("installing the operator with Helm"):
+        kubectl.apply(chart.namespace_object())
+        chart.install(provider.kubeconfig, made_from)
+        words = ("rollout", "status", "deployment/stoker-operator", f"--timeout={OPERATOR_SECONDS:.0f}s")
+        kubectl("-n", chart.NAMESPACE, *words, timeout_seconds=OPERATOR_SECONDS + 30)
+
+
+def _serve(kubectl: Kubectl) -> None:
+    kubectl("-n", NAMESPACE, "apply", "--server-side", "-f", str(QUICKSTART))
+    with step(f"waiting until the InferenceService {SERVICE} is ready"):
+        await_ready(kubectl)
+
+
+def await_ready(kubectl: Kubectl, timeout_seconds: float = READY_SECONDS) -> None:
+    """Wait until the service is Ready, and say each time why it is not yet. Raises ClusterError when it cannot be."""
+    started, said = time.monotonic(), ""
+    while True:
+        found = kubectl.get("-n", NAMESPACE, "infsvc", SERVICE)
+        state = describe(found)
+        passed = time.monotonic() - started
+        if state != said:
+            say(f"    {elapsed(passed):>6}  {state}")
+            said = state
+        if _condition(found, "Ready").get("status") == "True":
+            return
+        if _condition(found, "Stalled").get("status") == "True" or passed > timeout_seconds:
+            raise ClusterError(f"{SERVICE} is not ready: {state}\n{_where_to_look(kubectl)}")
+        time.sleep(POLL_SECONDS)
+
+
+def describe(service: dict[str, Any]) -> str:
+    """Return one line about the state of a service; what is not of this generation does not count."""
+    ready = _condition(service, "Ready")
+    if not ready:
+        return "the operator has not looked at it yet"
+    return f"{ready.get('reason')}: {ready.get('message')}".strip(": ")
+
+
+def _condition(service: dict[str, Any], kind: str) -> dict[str, Any]:
+    generation = service.get("metadata", {}).get("generation")
+    for condition in service.get("status", {}).get("conditions") or ():
+        if condition["type"] == kind and condition.get("observedGeneration") == generation:
+            return dict(condition)
+    return {}
+
+
+def _where_to_look(kubectl: Kubectl) -> str:
+    words = f"kubectl --kubeconfig={kubectl.kubeconfig}"
+    return "\n".join(
+        (
+            "look at",
+            f"  {words} describe infsvc {SERVICE}",
+            f"  {words} describe pods -l serving.stoker.dev/service={SERVICE}",
+            f"  {words} -n {chart.NAMESPACE} logs deployment/stoker-operator",
+        )
+    )
+
+
+def ask(provider: Provider, kubectl: Kubectl, question: dict[str, Any]) -> str:
+    """Send a chat request and return the answer: through the ClusterIP where this machine can reach it, else through
+    the API server."""
+    if isinstance(provider, LocalCluster):
+        service = kubectl.get("-n", NAMESPACE, "service", SERVICE)
+        url = f"http://{service['spec']['clusterIP']}:{PORT}/v1/chat/completions"
+        command = [*provider.enter(), sys.executable, "-m", "clusters.ask", url]
+        answer = json.loads(run(command, stdin=json.dumps(question), timeout_seconds=150, cwd=ROOT))
+    else:
+        path = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:{PORT}/proxy/v1/chat/completions"
+        answer = kubectl.post(path, question)
+    return str(answer["choices"][0]["message"]["content"]).strip()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo, or say one thing to its model; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m clusters.demo", description=__doc__)
+    parser.add_argument("--provider", choices=providers.NAMES, default=os.environ.get("CLUSTER") or None)
+    parser.add_argument("--name", default="stoker-demo", help="the cluster's name (default: stoker-demo)")
+    parser.add_argument("--say", help="only send this to the model of a demo that is up")
+    given = parser.parse_args(arguments)
+    lifetime.end_with_parent()
+    try:
+        provider = providers.choose(given.provider, given.name)
+        if given.say:
+            question = {**QUESTION, "messages": [{"role": "user", "content": given.say}], "max_tokens": 200}
+            print(ask(provider, Kubectl(provider.kubeconfig), question))
+        else:
+            demo(provider)
+    except ClusterError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

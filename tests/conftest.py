@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["clusters.pytest_plugin"]
+
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("stoker", deadline=None)
+settings.load_profile("stoker")
 
 TIERS = {Path(__file__).parent / "cluster": pytest.mark.cluster, Path(__file__).parent / "node": pytest.mark.node}
 

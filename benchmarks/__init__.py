@@ -1,0 +1,1 @@
+"""What Stoker costs, measured side by side and printed as ratios."""

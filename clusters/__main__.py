@@ -38,7 +38,7 @@ def _prepare(_: argparse.Namespace) -> None:
     binaries.ensure(binaries.CONTROL_PLANE)
     debian.ensure()
     images.ensure_base()
-    binaries.ensure(binaries.BY_NAME)
+    binaries.ensure(binaries.TESTS)
 
 
 def _up(provider: Provider, _: argparse.Namespace) -> int:

@@ -63,6 +63,7 @@ BY_NAME: Mapping[str, Binary] = {binary.name: binary for binary in ALL}
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kwok", "kube-controller-manager", "kubectl")
 NODE = (*CONTROL_PLANE, "kubelet", "kube-proxy", "pause", "coredns")
+TESTS = (*NODE, "helm", "controller-gen")
 
 
 def ensure(names: Iterable[str]) -> dict[str, Path]:

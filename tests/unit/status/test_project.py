@@ -23,6 +23,7 @@ from tests.builders.specs import SpecBuilder, a_spec
 from tests.builders.views import a_pod
 
 OLD, NEW = "r1", "r2"
+SCHEMA = object_schema()["properties"]["status"]
 EARLIER, NOW = "2026-03-01T12:00:00Z", "2026-03-01T12:30:00Z"
 
 
@@ -128,6 +129,11 @@ def states() -> dict[str, tuple[Seen, dict[str, tuple[str, str]]]]:
         ),
         "N4 only old pods are counted": (
             Seen(counts=(2, 0, 2, 2)),
+            {"Ready": ("False", "RollingOut"), "Available": serving, "UpToDate": ("False", "RollingOut"), "Warm": warm,
+             "Reconciling": ("True", "RollingOut"), **rest},
+        ),
+        "N4 an old pod is left beside all new ones": (
+            Seen(counts=(3, 2, 3, 3)),
             {"Ready": ("False", "RollingOut"), "Available": serving, "UpToDate": ("False", "RollingOut"), "Warm": warm,
              "Reconciling": ("True", "RollingOut"), **rest},
         ),
@@ -247,7 +253,7 @@ def test_kstatus_reads_one_thing_only(seen: Seen) -> None:
 @pytest.mark.parametrize("seen", [seen for seen, _ in STATES.values()], ids=STATES.keys())
 def test_the_status_follows_the_schema_and_names_its_generation(seen: Seen) -> None:
     status = seen.status()
-    assert list(check(object_schema()["properties"]["status"], status, "status")) == []
+    assert list(check(SCHEMA, status, "status")) == []
     assert status["observedGeneration"] == 3
     assert {condition["observedGeneration"] for condition in status["conditions"]} == {3}
 
@@ -359,7 +365,7 @@ def test_the_status_is_bounded_whatever_is_found(text: str, reason: str) -> None
         layout=a_layout(reasons=(text,) * 40, origins={f"{text}{i}": text for i in range(50)}),
     )
     status = seen.status()
-    assert list(check(object_schema()["properties"]["status"], status, "status")) == []
+    assert list(check(SCHEMA, status, "status")) == []
     assert max(len(condition["message"].encode()) for condition in status["conditions"]) <= 1024
 
 

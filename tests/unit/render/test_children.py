@@ -8,7 +8,7 @@ from stoker.render.children import KINDS, Rollout, render_children
 from stoker.render.identity import ServiceIdentity, identity_of
 from stoker.render.labels import APPLIED_HASH, selector_text
 from stoker.render.meta import applied_hash
-from tests.unit.render.test_template import CHAT, template
+from tests.builders.templates import CHAT, template
 
 SELECTOR = {"serving.stoker.dev/service": "chat", "serving.stoker.dev/component": "engine"}
 

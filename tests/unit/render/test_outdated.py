@@ -7,7 +7,7 @@ import pytest
 
 from stoker.render.outdated import MAX_LINES, outdated
 from tests.builders.layouts import a_layout, an_invocation
-from tests.unit.render.test_template import template
+from tests.builders.templates import template
 
 
 def test_N6_equal_templates_differ_in_nothing() -> None:

@@ -20,7 +20,7 @@ from stoker.render.revision import (
 )
 from tests.builders.layouts import a_layout
 from tests.builders.specs import a_spec
-from tests.unit.render.test_template import CHAT, template
+from tests.builders.templates import CHAT, template
 
 SPEC = a_spec().set("pod.env", [{"name": "A", "value": "1"}]).raw()
 

@@ -1,0 +1,159 @@
+"""The decision: references, and input that cannot be rendered."""
+
+from dataclasses import replace
+
+import pytest
+
+from stoker.plan.snapshot import ReferenceView
+from tests.builders.specs import a_spec
+from tests.unit.reconcile.support import H100, TOO_LARGE, WITH_SECRET, a_life, kinds, revision_of, secret, stalled
+
+
+# ---- references (N19) and bad input --------------------------------------------------------------------------------
+def test_N19_the_content_of_a_secret_in_the_environment_makes_a_revision() -> None:
+    life = a_life(WITH_SECRET, references=(secret("d1"),))
+    life.reconcile()
+    first = revision_of(life)
+    assert life.reconcile().create_revision is None
+    life.references = (secret("d2"),)
+    assert life.reconcile().create_revision is not None
+    assert revision_of(life) != first
+
+
+def test_N19_the_credentials_of_the_hub_make_none() -> None:
+    view = ReferenceView("Secret", "hub", "spec.model.credentialsSecret", exists=True, digest="d1")
+    life = a_life(a_spec().on(H100).set("model.credentialsSecret", "hub"), references=(view,))
+    life.reconcile()
+    life.references = (replace(view, digest="d2"),)
+    assert life.reconcile().create_revision is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Secret", "spec.pod.env[0].valueFrom.secretKeyRef.name"),
+        ("Secret", "spec.model.credentialsSecret"),
+        ("ConfigMap", "spec.model.facts.configMapName"),
+        ("PersistentVolumeClaim", "spec.model.source"),
+        ("ServiceAccount", "spec.pod.serviceAccountName"),
+    ],
+)
+def test_a_missing_object_stalls_until_it_appears(kind: str, path: str) -> None:
+    life = a_life(references=(ReferenceView(kind, "x", path, exists=False),))
+    decision = life.reconcile()
+    condition = stalled(decision)
+    assert condition is not None
+    assert condition["reason"] == f"{kind}NotFound"
+    assert path in condition["message"]
+    assert (decision.create_revision, decision.apply) == (None, ())
+    assert decision.requeue_after_seconds is not None
+    assert [event.reason for event in decision.events] == [f"{kind}NotFound"]
+    life.references = (ReferenceView(kind, "x", path, exists=True, digest="d"),)
+    decision = life.reconcile()
+    assert stalled(decision) is None
+    assert "Deployment" in kinds(decision)
+
+
+def test_an_event_is_sent_once() -> None:
+    life = a_life(references=(secret(None),))
+    assert life.reconcile().events
+    assert not life.reconcile().events
+
+
+def test_a_missing_secret_touches_nothing_that_serves() -> None:
+    life = a_life(WITH_SECRET, references=(secret("d1"),))
+    life.reconcile()
+    before = life.template()
+    life.references = (secret(None),)
+    decision = life.reconcile()
+    assert stalled(decision) is not None
+    assert (decision.create_revision, decision.apply, decision.delete) == (None, (), ())
+    assert life.template() == before
+
+
+def test_an_optional_secret_may_be_missing() -> None:
+    life = a_life(WITH_SECRET, references=(secret(None, optional=True),))
+    assert "Deployment" in kinds(life.reconcile())
+    first = revision_of(life)
+    life.references = (secret("d1", optional=True),)
+    life.reconcile()
+    assert revision_of(life) != first
+
+
+def test_N19_a_secret_that_cannot_be_read_rolls_nothing() -> None:
+    life = a_life(WITH_SECRET, references=(secret("d1"),))
+    life.reconcile()
+    life.references = (secret(None, exists=None, problem="forbidden"),)
+    decision = life.reconcile()
+    assert (decision.create_revision, decision.apply) == (None, ())
+    assert stalled(decision) is None
+    assert decision.requeue_after_seconds is not None
+    assert decision.status is not None
+    ready = next(c for c in decision.status["conditions"] if c["type"] == "Ready")
+    assert "forbidden" in ready["message"] + next(
+        (c["message"] for c in decision.status["conditions"] if c["type"] == "UpToDate"), ""
+    )
+
+
+BAD = {
+    "a model that does not fit": a_spec().on(H100).model(TOO_LARGE),
+    "a tensor size that does not divide the heads": a_spec().on(H100).tensor(3),
+    "an unknown quantization": a_spec().on(H100).weights("nonsense"),
+    "an argument with two owners": a_spec().on(H100).set("engine.args", ["--max-model-len", "1"]),
+    "a malformed source": a_spec().on(H100).model("nonsense"),
+    "a field that does not exist": a_spec().on(H100).set("engine.nonsense", 1),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_stalls_within_one_reconcile_and_creates_nothing(name: str) -> None:
+    decision = a_life(BAD[name]).reconcile()
+    condition = stalled(decision)
+    assert condition is not None
+    assert "spec." in condition["message"]
+    assert (decision.create_revision, decision.apply, decision.delete) == (None, (), ())
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_touches_nothing_that_serves(name: str) -> None:
+    life = a_life()
+    life.reconcile()
+    before = dict(life.bodies)
+    life.spec = BAD[name]
+    decision = life.reconcile()
+    assert stalled(decision) is not None
+    assert (decision.create_revision, decision.apply, decision.delete) == (None, (), ())
+    assert life.bodies == before
+
+
+def test_bad_input_does_not_stop_healing_and_scaling() -> None:
+    life = a_life()
+    life.reconcile()
+    before = life.template()
+    life.spec = BAD["a tensor size that does not divide the heads"].replicas(3)
+    life.touch("Service")
+    assert kinds(life.reconcile()) == ["Service", "PodDisruptionBudget", "Deployment"]
+    assert life.template() == before
+
+
+def test_bad_input_that_is_corrected_goes_on() -> None:
+    life = a_life(BAD["a model that does not fit"])
+    life.reconcile()
+    life.spec = a_spec().on(H100)
+    decision = life.reconcile()
+    assert stalled(decision) is None
+    assert "Deployment" in kinds(decision)
+
+
+def test_every_fault_is_told_at_once() -> None:
+    spec = a_spec().on(H100).tensor(3).set("engine.args", ["--max-model-len", "1"])
+    condition = stalled(a_life(spec).reconcile())
+    assert condition is not None
+    assert "spec.parallelism.tensor" in condition["message"]
+    assert "spec.engine.args" in condition["message"]
+
+
+def test_an_unknown_model_starts_all_the_same() -> None:
+    decision = a_life(a_spec().on(H100).model("hf://acme/unheard-of")).reconcile()
+    assert "Deployment" in kinds(decision)
+    assert stalled(decision) is None

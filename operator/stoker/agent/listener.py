@@ -27,6 +27,13 @@ class Listener:
     identity: str | None = None
 
 
+def same_engine(one: str, other: str) -> bool:
+    """Whether two identities share a socket: an engine may open one for each address family, one after the other."""
+    host, _, inodes = one.rpartition("/")
+    other_host, _, other_inodes = other.rpartition("/")
+    return host == other_host and not set(inodes.split(",")).isdisjoint(other_inodes.split(","))
+
+
 class ListenerReader:
     """Reads the socket table under `proc` for one port."""
 

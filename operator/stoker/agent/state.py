@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from stoker.agent.listener import Listener
+from stoker.agent.listener import Listener, same_engine
 from stoker.agent.metrics import Reading
 
 PAGE_GAP_SECONDS: Final = 30.0
@@ -180,7 +180,7 @@ def _see_listener(state: State, seen: Listener, now: float) -> State:
         return state
     if seen.identity is None:
         return _lose(state, now) if state.listening else state
-    if state.listening and state.identity not in {None, seen.identity}:
+    if state.listening and state.identity is not None and not same_engine(state.identity, seen.identity):
         return _replace_engine(state, now, seen.identity)
     return _heard(replace(state, identity=seen.identity))
 

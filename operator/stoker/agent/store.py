@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from stoker.agent.listener import Listener
+from stoker.agent.listener import Listener, same_engine
 from stoker.agent.state import State
 
 FILE_NAME: Final = "agent-state.json"
@@ -98,13 +98,13 @@ def resume(saved: Saved | None, listener: Listener, now: float) -> State:
     """The state to begin with: the stored one where the same socket still listens, else a new incarnation."""
     if saved is None:
         return State(since=now)
-    if listener.identity is None or listener.identity != saved.identity:
+    if listener.identity is None or saved.identity is None or not same_engine(saved.identity, listener.identity):
         known_engine = saved.identity is not None or saved.started
         return State(incarnation=saved.incarnation + (1 if known_engine else 0), since=now)
     return State(
         incarnation=saved.incarnation,
         since=now,
-        identity=saved.identity,
+        identity=listener.identity,
         listening=True,
         started_at=now if saved.started else None,
         warm=saved.started and saved.warm,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.agent.listener import Listener, ListenerReader
+from stoker.agent.listener import Listener, ListenerReader, same_engine
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
 PORT = 8000
@@ -63,6 +63,23 @@ def test_both_families_count_in_one_order(proc: Path) -> None:
     write(proc, row(9))
     write(proc, row(5, address="0" * 32), table="tcp6")
     assert read(proc).identity == "boot-1/net:[42]/5,9"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("b/n/5", "b/n/5", True),
+        ("b/n/5", "b/n/5,9", True),
+        ("b/n/5,9", "b/n/9", True),
+        ("b/n/5", "b/n/55", False),
+        ("b/n/5", "c/n/5", False),
+        ("b/n/5", "b/m/5", False),
+        ("", "b/n/5", False),
+    ],
+)
+def test_one_socket_in_common_is_the_same_engine(one: str, other: str, same: bool) -> None:
+    assert same_engine(one, other) is same
+    assert same_engine(other, one) is same
 
 
 def test_another_boot_is_another_identity(proc: Path) -> None:

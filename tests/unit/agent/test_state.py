@@ -142,6 +142,13 @@ def test_another_socket_is_a_new_incarnation_even_where_no_gap_was_seen() -> Non
     assert (clock.state.incarnation, clock.phase) == (2, Phase.LOADING)
 
 
+def test_a_second_socket_of_the_same_engine_is_no_new_incarnation() -> None:
+    clock = ready_clock().see(
+        Listener(known=True, identity="boot/net/1,8"), Listener(known=True, identity="boot/net/8")
+    )
+    assert (clock.state.incarnation, clock.phase) == (1, Phase.READY)
+
+
 def test_a_crash_while_loading_is_a_new_incarnation_too() -> None:
     clock = Clock().see(UP).see(DOWN, after=1)
     assert (clock.state.incarnation, clock.phase) == (2, Phase.STARTING)

@@ -31,6 +31,10 @@ ALL_LAYERS: Final = 999
 """More layers than any model has: all of them go to the GPU."""
 BATCH_TOKENS, STEP_TOKENS = 2048, 512
 """llama.cpp's own choice of the tokens of a batch, and of the part of it that is computed at once."""
+DEFAULT_SEQUENCES: Final = 4
+"""Slots unless told otherwise."""
+MOST_CONTEXT: Final = 2**31 - 1
+"""The largest context: llama.cpp reads it as a signed number of 32 bits."""
 CELLS_PER_BLOCK: Final = 256
 """The context of a slot is rounded up to this many tokens."""
 
@@ -94,7 +98,7 @@ class LlamaCpp:
             version=self.version(spec),
             fraction_of=FractionOf.UNUSED,
             default_memory_fraction=Decimal("0.9"),
-            default_max_sequences=4,
+            default_max_sequences=DEFAULT_SEQUENCES,
             kv_element_bytes=KV_ELEMENT_BYTES,
             default_kv_dtype="f16",
             has_queue_limit=False,
@@ -262,6 +266,16 @@ def _kv_dtype(spec: InferenceServiceSpec, _: Build | None) -> Iterator[Fault]:
         yield Fault("spec.quantization.kvCache", f"llama.cpp has no KV cache type {wanted}", remedy, UNSUPPORTED)
 
 
+def _context_size(spec: InferenceServiceSpec, _: Build | None) -> Iterator[Fault]:
+    slots = (spec.batching or Batching()).max_sequences or DEFAULT_SEQUENCES
+    length = (spec.context or Context()).max_length or 0
+    if slots * length > MOST_CONTEXT:
+        problem = (
+            f"llama.cpp divides one context between {slots} slots, and {slots} x {length} tokens are more than it takes"
+        )
+        yield Fault("spec.context.maxLength", problem, "lower maxLength or batching.maxSequences", UNSUPPORTED)
+
+
 def _args(spec: InferenceServiceSpec, build: Build | None) -> Iterator[Fault]:
     given = read_arguments(spec.engine.args or (), build)
     yield from arguments.owned(given, OWNERS)
@@ -280,6 +294,7 @@ _CHECKS: Final[Sequence[Callable[[InferenceServiceSpec, Build | None], Iterator[
     _revision,
     _fields,
     _kv_dtype,
+    _context_size,
     _args,
     _env,
 )

@@ -151,6 +151,7 @@ def test_traits() -> None:
         (GPU, ("model.names", ["a", "b"])),
         (GPU.model("hf://a/b/c.gguf"), ("model.revision", "main")),
         (GPU, ("engine.version", "b9000")),
+        (GPU.set("batching.maxSequences", 256), ("context.maxLength", 10_000_000)),
     ],
 )
 def test_N1_a_field_without_meaning_is_refused(spec: SpecBuilder, field: tuple[str, object]) -> None:

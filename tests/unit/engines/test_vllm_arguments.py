@@ -163,6 +163,12 @@ def test_an_item_that_is_no_option_is_refused(args: list[str]) -> None:
         assert any("MalformedArgument" in problem for problem in problems(args, version)), args
 
 
+def test_an_option_and_its_value_are_two_items() -> None:
+    first, second = problems(["--seed 7", "8"])
+    assert "one item" in first
+    assert second.startswith("[1] MalformedArgument")
+
+
 def test_a_value_that_is_missing_is_refused() -> None:
     assert "needs a value" in problems(["--seed", "--enforce-eager"])[0]
 

@@ -71,7 +71,6 @@ VARIABLES: Final[Mapping[str, Owner]] = {
     "CUDA_VISIBLE_DEVICES": Owner("is set by the device plugin, and breaks MIG slices otherwise", "remove it"),
     "LLAMA_API_KEY": ACCESS,
     "LLAMA_CACHE": STOKER,
-    "MODEL_ENDPOINT": Owner("sends downloads, and the Hub's token with them, elsewhere", "remove it"),
 }
 """Owners of variables."""
 PREFIXES: Final[Mapping[str, Owner]] = {

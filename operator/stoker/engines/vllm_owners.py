@@ -78,6 +78,8 @@ VARIABLES: Final[Mapping[str, Owner]] = {
     "VLLM_API_KEY": ACCESS,
     "VLLM_SERVER_DEV_MODE": Owner("opens paths that stop and change the engine, to everybody", "remove it"),
     "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": Owner("keeps a dead engine from being restarted", "remove it"),
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": Owner("lets every caller load adapters from anywhere", "remove it"),
+    "VLLM_ALLOW_INSECURE_SERIALIZATION": Owner("lets callers run code in the engine", "remove it"),
     "VLLM_USE_RUST_FRONTEND": Owner("starts another server, whose options Stoker does not know", "remove it"),
     "VLLM_ENGINE_READY_TIMEOUT_S": STOKER,
     "VLLM_CPU_KVCACHE_SPACE": Owner(

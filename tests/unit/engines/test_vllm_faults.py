@@ -111,6 +111,7 @@ def test_the_maker_s_image_and_the_version_agree(image: str, contradicts: bool) 
     "name",
     [
         "VLLM_ATTENTION_BACKEND", "VLLM_CPU_KVCACHE_SPACE", "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH", "VLLM_USE_RUST_FRONTEND",
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "VLLM_ALLOW_INSECURE_SERIALIZATION",
     ],
 )  # fmt: skip
 def test_variables_with_an_owner_are_refused(name: str) -> None:

@@ -110,7 +110,10 @@ revisions: venv ## Keep the revisions of this version for later ones to replay; 
 golden: venv ## Write the expected manifests of tests/golden anew; read the difference before committing it
 	@$(PYTHON) -m tests.golden
 
-.PHONY: manifest
+.PHONY: images manifest
+images: venv ## Build the images and print their archives, for a registry of your own
+	@$(PYTHON) -m clusters.project_images
+
 manifest: venv ## Write install/stoker.yaml, the chart for those without Helm
 	@$(PYTHON) -m clusters.chart
 
@@ -157,3 +160,7 @@ cluster-test: venv ## Tests on a real control plane with GPU nodes that kwok pla
 
 node-test: venv ## Tests on a real node: kubelet, containerd, engines
 	@$(PYTHON) -m pytest tests/node -q --durations=5
+
+.PHONY: bench
+bench: venv ## What the operator costs, side by side with a bare client; writes docs/performance.md
+	@$(PYTHON) -m benchmarks.apply_fleet

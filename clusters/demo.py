@@ -65,7 +65,12 @@ def demo(provider: Provider) -> None:
     _load(provider, archives)
     _install(provider, kubectl, archives)
     demo_model.put(provider, kubectl, NAMESPACE, project_images.STOKER)
-    _serve(kubectl)
+    kubectl("-n", NAMESPACE, "apply", "-f", str(QUICKSTART))
+    with step("waiting for the operator"):
+        words = ("rollout", "status", "deployment/stoker-operator", f"--timeout={OPERATOR_SECONDS:.0f}s")
+        kubectl("-n", chart.NAMESPACE, *words, timeout_seconds=OPERATOR_SECONDS + 30)
+    with step(f"waiting until the InferenceService {SERVICE} is ready"):
+        await_ready(kubectl)
     print(f"\nQ: {PROMPT}\nA: {ask(provider, kubectl, QUESTION)}\n")
     print(kubectl("-n", NAMESPACE, "get", "infsvc"), end="")
     print(f"\nAll of it took {elapsed(time.monotonic() - started)}.")
@@ -92,14 +97,8 @@ def _install(provider: Provider, kubectl: Kubectl, archives: Sequence[Path]) -> 
     with step("installing the operator with Helm"):
         kubectl.apply(chart.namespace_object())
         chart.install(provider.kubeconfig, made_from)
-        words = ("rollout", "status", "deployment/stoker-operator", f"--timeout={OPERATOR_SECONDS:.0f}s")
-        kubectl("-n", chart.NAMESPACE, *words, timeout_seconds=OPERATOR_SECONDS + 30)
-
-
-def _serve(kubectl: Kubectl) -> None:
-    kubectl("-n", NAMESPACE, "apply", "-f", str(QUICKSTART))
-    with step(f"waiting until the InferenceService {SERVICE} is ready"):
-        await_ready(kubectl)
+        crd = "crd/inferenceservices.serving.stoker.dev"
+        kubectl("wait", "--for=condition=Established", crd, "--timeout=60s", timeout_seconds=90)
 
 
 def await_ready(kubectl: Kubectl, timeout_seconds: float = READY_SECONDS) -> None:

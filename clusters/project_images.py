@@ -1,9 +1,11 @@
-"""The images of this project: what each is made from."""
+"""The images of this project: what each is made from. `python -m clusters.project_images` builds them."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from clusters.images import Recipe
+from clusters.errors import ClusterError
+from clusters.images import Recipe, build
 from stoker import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,3 +39,18 @@ def recipes() -> Iterator[Recipe]:
     """Every image of the project."""
     yield llama_cpp()
     yield stoker()
+
+
+def main() -> int:
+    """Build the images and print their archives."""
+    try:
+        for recipe in recipes():
+            print(f"{recipe.reference}  {build(recipe)}")
+    except ClusterError as error:
+        print(f"images: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

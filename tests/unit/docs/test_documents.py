@@ -1,0 +1,56 @@
+"""What the documents point at is there: links, make targets, series, values of the chart."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "operator/stoker").rglob("*.py")]
+
+
+def found(pattern: str) -> Iterator[tuple[Path, str]]:
+    for document in DOCUMENTS:
+        for match in re.findall(pattern, document.read_text(encoding="utf-8")):
+            yield document, match
+
+
+def test_links_lead_somewhere() -> None:
+    targets = [(where, link) for where, link in found(r"\]\(([^)#]+)\)") if not link.startswith("http")]
+    assert targets
+    assert [f"{where.name}: {link}" for where, link in targets if not (where.parent / link).exists()] == []
+
+
+def test_make_targets_exist() -> None:
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {target for _, target in found(r"(?m)(?:^|[`(])make ([a-z-]+)")}
+    assert {"demo", "test"} <= named
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("name", sorted({name for _, name in found(r"`(stoker_[a-z_]+?)(?: 1)?`")}))
+def test_series_exist(name: str) -> None:
+    stems = {name, name.removesuffix("_total")}
+    assert any(f'"{stem}"' in source for source in SOURCES for stem in stems)
+
+
+def test_values_of_the_chart_exist() -> None:
+    values = yaml.safe_load((ROOT / "charts/stoker/values.yaml").read_text(encoding="utf-8"))
+    names = {name for _, name in found(r"`((?:image|rbac|metrics|networkPolicy)\.[A-Za-z.]+)`")}
+    assert names
+    for name in names:
+        place = values
+        for part in name.split("."):
+            assert part in place, name
+            place = place[part]
+
+
+REASONS = re.findall(r"^\| `([A-Z][A-Za-z]+)`", (ROOT / "docs/operations.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_conditions_and_reasons_exist(name: str) -> None:
+    assert any(f'"{name}"' in source for source in SOURCES)

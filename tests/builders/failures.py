@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from stoker.plan.snapshot import ContainerView, NodeView, PodView
 from stoker.plan.types import Layout
 from stoker.status.case import Case
+from stoker.status.scheduling import GPU
 from tests.builders import last_words as said
 from tests.builders.layouts import GIB, a_layout
 from tests.builders.specs import SpecBuilder, a_spec
@@ -83,7 +84,7 @@ KNOWN: Mapping[str, Known] = {
     ),
     "no GPU at all": Known(
         unplaced(said.NO_GPU_FREE, gpus=1), "Unschedulable",
-        ("no node that takes pods has any", "device plugin"), stalled=False, nodes=(a_node("cpu"),),
+        ("no node that it may use has any", "device plugin"), stalled=False, nodes=(a_node("cpu"),),
     ),
     "too little memory": Known(
         unplaced(said.NO_MEMORY_FREE), "Unschedulable",
@@ -103,7 +104,7 @@ KNOWN: Mapping[str, Known] = {
     ),
     "taint": Known(
         unplaced(said.TAINTED), "Unschedulable", ("(gpu=only:NoSchedule)", "spec.pod.tolerations"), stalled=False,
-        nodes=(a_node("gpu-a", gpus=4, taints=(("gpu", "only", "NoSchedule"), ("x", "", "PreferNoSchedule"))),),
+        nodes=(a_node("gpu-a", gpus=4, taints=(("gpu", "only", "NoSchedule"), ("x", "", "PreferNoSchedule"), (GPU, "", "NoSchedule"))),),
     ),
     "spread": Known(unplaced(said.SPREAD), "Unschedulable", ("spec.pod.topologySpreadConstraints",), stalled=False),
     "something new from the scheduler": Known(
@@ -295,6 +296,7 @@ REFUSED = {
         False,
     ),
     "quota of memory": (said.QUOTA_MEMORY, "QuotaExceeded", ("spec.resources.memory",), False),
+    "quota that wants memory stated": (said.QUOTA_UNSTATED, "QuotaExceeded", ("must specify requests.memory",), False),
     "Pod Security": (said.POD_SECURITY, "PodSecurityViolation", ("spec.pod.volumes", "hostPath"), True),
     "account": (said.NO_ACCOUNT, "ServiceAccountNotFound", ("spec.pod.serviceAccountName", "runner"), True),
     "priority": (said.NO_PRIORITY, "PriorityClassNotFound", ("spec.pod.priorityClassName", "urgent"), True),

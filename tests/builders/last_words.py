@@ -177,6 +177,7 @@ requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8"""
 QUOTA_MEMORY = """\
 pods "chat-5d9c6b7c9-x" is forbidden: exceeded quota: q, requested: requests.memory=24Gi, used: requests.memory=0, \
 limited: requests.memory=16Gi"""
+QUOTA_UNSTATED = 'pods "chat-5d9c6b7c9-x" is forbidden: failed quota: q: must specify requests.memory for: agent,engine'
 POD_SECURITY = """\
 pods "chat-5d9c6b7c9-x" is forbidden: violates PodSecurity "restricted:latest": hostPath volumes (volume "data")"""
 NO_ACCOUNT = """\

@@ -32,7 +32,7 @@ def _says(text: str) -> Callable[[re.Match[str]], str]:
 
 
 _REFUSALS: tuple[_Refusal, ...] = (
-    _Refusal("QuotaExceeded", re.compile(r"exceeded quota[^\n]*|must specify [^\n]* for quota"), _quota, stalled=False),
+    _Refusal("QuotaExceeded", re.compile(r"(?:exceeded|failed) quota[^\n]*"), _quota, stalled=False),
     _Refusal(
         "PodSecurityViolation",
         re.compile(r"violates PodSecurity"),

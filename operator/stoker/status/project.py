@@ -18,9 +18,9 @@ from stoker.status.counts import count
 from stoker.status.creation import child_not_applied
 from stoker.status.diagnosis import diagnose_all
 from stoker.status.outcome import Outcome, TargetRevision
+from stoker.status.scheduling import GPU
 from stoker.status.text import bounded, word
 
-GPU = "nvidia.com/gpu"
 MAX_SHORT = 253
 
 

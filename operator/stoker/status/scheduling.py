@@ -12,6 +12,7 @@ from stoker.status.text import bounded
 MAX_NODES = 5
 """Most nodes that a message lists."""
 
+GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
 _CLAIM_MISSING = re.compile(r'persistentvolumeclaim "([^"]{1,253})" not found')
 _UNBOUND = re.compile(
@@ -71,18 +72,41 @@ class _Offer:
 
 
 def _offers(case: Case, resource: str) -> list[_Offer]:
-    """Return what the nodes that take pods have of a resource, the fullest last."""
+    """Return what the nodes that the pod may use have of a resource, the fullest last."""
     found = []
     for node in case.nodes:
         total = node.allocatable.get(resource, 0)
-        if total and node.ready and node.schedulable:
+        if total and _is_open(case, node, resource):
             found.append(_Offer(node.name, max(0, total - case.held.get(node.name, {}).get(resource, 0)), total))
     return sorted(found, key=lambda offer: (-offer.free, offer.node))
 
 
+def _is_open(case: Case, node: NodeView, resource: str) -> bool:
+    """Whether the node takes pods, and this one by its taints, its product and its labels."""
+    pod, accelerator = (case.spec.pod, case.spec.accelerator) if case.spec else (None, None)
+    products = accelerator.products if accelerator else None
+    selector = (pod.node_selector if pod else None) or {}
+    return (
+        node.ready
+        and node.schedulable
+        and (not products or node.labels.get(_PRODUCT) in products)
+        and all(node.labels.get(key) == value for key, value in selector.items())
+        and not any(_untolerated(case, node, resource))
+    )
+
+
+def _untolerated(case: Case, node: NodeView, resource: str = GPU) -> Iterator[str]:
+    """Yield the taints of a node that keep the pod away; by key, and that of its resource is always tolerated."""
+    pod = case.spec.pod if case.spec else None
+    keys = {resource, *(toleration.get("key") for toleration in (pod.tolerations if pod else None) or ())}
+    for key, value, effect in node.taints:
+        if effect != "PreferNoSchedule" and key not in keys and None not in keys:
+            yield f"{key}={value}:{effect}"
+
+
 def _listed(offers: list[_Offer]) -> str:
     if not offers:
-        return "no node that takes pods has any"
+        return "no node that it may use has any"
     shown_offers = [f"{offer.node} has {offer.free} of {offer.total} free" for offer in offers[:MAX_NODES]]
     more = f" and {len(offers) - MAX_NODES} more nodes less" if len(offers) > MAX_NODES else ""
     return ", ".join(shown_offers) + more
@@ -136,15 +160,11 @@ def _selection(case: Case, said: str) -> str | None:
 def _taints(case: Case, said: str) -> str | None:
     if "untolerated taint" not in said:
         return None
-    taints = sorted({f"{key}={value}:{effect}" for node in case.nodes for key, value, effect in _hard(node)})
+    taints = sorted({taint for node in case.nodes for taint in _untolerated(case, node)})
     named = f" ({', '.join(taints[:MAX_NODES])})" if taints else ""
     return (
         f"nodes have taints that it does not tolerate{named}; add them to spec.pod.tolerations where it may run there"
     )
-
-
-def _hard(node: NodeView) -> Iterator[tuple[str, str, str]]:
-    return (taint for taint in node.taints if taint[2] != "PreferNoSchedule")
 
 
 def _spread(case: Case, said: str) -> str | None:

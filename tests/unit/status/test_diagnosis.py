@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stoker.plan.snapshot import PodView
+from stoker.plan.snapshot import NodeView, PodView
 from stoker.status.case import Case, Diagnosis
 from stoker.status.creation import child_not_applied, pods_not_created
 from stoker.status.diagnosis import POLICIES, diagnose
 from tests.builders import last_words as said
 from tests.builders.failures import HELD, KNOWN, NODES, REFUSED, Known, a_container, crashed, unplaced
 from tests.builders.layouts import a_layout
-from tests.builders.specs import a_spec
-from tests.builders.views import a_pod
+from tests.builders.specs import H100, a_spec
+from tests.builders.views import a_node, a_pod
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN.keys())
@@ -57,6 +57,36 @@ def test_a_pod_on_its_way_has_no_diagnosis(pod: PodView) -> None:
 def test_an_engine_that_ended_well_is_not_judged_by_old_words() -> None:
     pod = replace(a_pod(node="a"), containers=(a_container(exit_code=0, last_words=said.VLLM_OOM),))
     assert diagnose(Case(pod)) is None
+
+
+OPEN = a_node("open", gpus=2, labels={"pool": "a"})
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        a_node("closed", gpus=8, taints=(("team", "other", "NoSchedule"),)),
+        a_node("closed", gpus=8, labels={"pool": "b"}),
+        a_node("closed", gpus=8, product="NVIDIA-L4", labels={"pool": "a"}),
+        a_node("closed", gpus=8, labels={"pool": "a"}, ready=False),
+        a_node("closed", gpus=8, labels={"pool": "a"}, schedulable=False),
+    ],
+    ids=["taint", "label", "product", "not ready", "cordoned"],
+)
+def test_nodes_that_the_pod_may_not_use_offer_nothing(closed: NodeView) -> None:
+    spec = a_spec().on(H100).set("pod.nodeSelector", {"pool": "a"}).build()
+    diagnosis = diagnose(Case(unplaced(said.NO_GPU_FREE, gpus=4), spec, a_layout(), (OPEN, closed)))
+    assert diagnosis is not None
+    assert "open has 2 of 2 free; lower spec.parallelism.tensor x pipeline to 2" in diagnosis.message
+
+
+@pytest.mark.parametrize("toleration", [{"key": "team", "operator": "Exists"}, {"operator": "Exists"}])
+def test_a_tolerated_node_offers_what_it_has(toleration: dict[str, str]) -> None:
+    tainted = a_node("tainted", gpus=8, taints=(("team", "x", "NoSchedule"), ("nvidia.com/gpu", "", "NoSchedule")))
+    spec = a_spec().set("pod.tolerations", [toleration]).build()
+    diagnosis = diagnose(Case(unplaced(said.NO_GPU_FREE, gpus=4), spec, a_layout(), (tainted,)))
+    assert diagnosis is not None
+    assert "tainted has 8 of 8 free" in diagnosis.message
 
 
 # ---- pods and children that were not taken -------------------------------------------------------------------------

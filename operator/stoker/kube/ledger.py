@@ -1,7 +1,8 @@
 """What we write, booked where the rest of the operator looks: the cache, and the expectations towards the watch.
 
 The watch often shows a write before its answer has arrived. What it shows of an object that is being written is kept
-and queues nothing; if it turns out, when the write has ended, that not all of that was ours, the service is queued then.
+and queues nothing; if it turns out, when the write has ended, that not all of that was ours, the service is queued
+then.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def make_plan(spec: InferenceServiceSpec, snapshot: Snapshot) -> Plan:
     engine = get_engine(spec.engine.name)
     facts, device = resolve_facts(spec, snapshot.references), resolve_device(spec, snapshot.nodes)
     layout = plan_layout(spec, engine.traits(spec), facts, device)
-    faults = (*engine.faults(spec), *layout.faults)
-    return Plan(spec, engine, layout, tuple(dict.fromkeys(faults or _too_small(layout))))
+    faults = (*engine.faults(spec), *(layout.faults or _too_small(layout)))
+    return Plan(spec, engine, layout, tuple(dict.fromkeys(faults)))
 
 
 def make_template(plan: Plan, service: ServiceIdentity, settings: Settings, key: str) -> dict[str, Any]:

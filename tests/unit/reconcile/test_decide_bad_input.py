@@ -153,6 +153,13 @@ def test_every_fault_is_told_at_once() -> None:
     assert "spec.engine.args" in condition["message"]
 
 
+def test_a_model_that_does_not_fit_is_told_beside_other_faults() -> None:
+    condition = stalled(a_life(BAD["a model that does not fit"].set("engine.args", ["--port", "1"])).reconcile())
+    assert condition is not None
+    assert "spec.accelerator" in condition["message"]
+    assert "spec.engine.args" in condition["message"]
+
+
 def test_an_unknown_model_starts_all_the_same() -> None:
     decision = a_life(a_spec().on(H100).model("hf://acme/unheard-of")).reconcile()
     assert "Deployment" in kinds(decision)

@@ -158,6 +158,11 @@ def test_one_argument_has_one_owner(graphs: str | None, args: list[str], refused
         assert "spec.execution" in faults[0].remedy
 
 
+def test_a_field_that_is_set_takes_no_owner_away() -> None:
+    fault = the_fault(a_spec().set("execution.cudaGraphs", "Enabled").set("engine.args", ["--port", "1"]))
+    assert fault.path == "spec.engine.args[0]"
+
+
 def test_a_spec_without_faults_is_rendered_for_every_layout() -> None:
     changes: list[dict[str, Any]] = [{"max_length": None}, {"max_queued": None}, {"weight_bytes": None}]
     for change in changes:

@@ -71,6 +71,8 @@ NODES = (a_node("gpu-a", gpus=4), a_node("gpu-b", gpus=4), a_node("cpu", memory_
 HELD = {"gpu-a": {"nvidia.com/gpu": 4}, "gpu-b": {"nvidia.com/gpu": 3}}
 CPU = a_layout(0, memory_request_bytes=8 * GIB)
 
+TAINTS = (("gpu", "only", "NoSchedule"), ("x", "", "PreferNoSchedule"), (GPU, "", "NoSchedule"))
+
 KNOWN: Mapping[str, Known] = {
     # ---- no node -----------------------------------------------------------------------------------------------------
     "too few GPUs free": Known(
@@ -104,7 +106,7 @@ KNOWN: Mapping[str, Known] = {
     ),
     "taint": Known(
         unplaced(said.TAINTED), "Unschedulable", ("(gpu=only:NoSchedule)", "spec.pod.tolerations"), stalled=False,
-        nodes=(a_node("gpu-a", gpus=4, taints=(("gpu", "only", "NoSchedule"), ("x", "", "PreferNoSchedule"), (GPU, "", "NoSchedule"))),),
+        nodes=(a_node("gpu-a", gpus=4, taints=TAINTS),),
     ),
     "spread": Known(unplaced(said.SPREAD), "Unschedulable", ("spec.pod.topologySpreadConstraints",), stalled=False),
     "something new from the scheduler": Known(

@@ -28,7 +28,7 @@ SCRATCH = "scratch"
 BASE_PACKAGES = ("python3", "python3-venv", "ca-certificates", "libgomp1")
 IGNORED = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 # Whatever a build or debootstrap mounts is seen by it alone, and gone with it.
-ALONE = ("unshare", "--mount", "--propagation", "slave")
+ALONE = ("unshare", "--mount", "--propagation", "private")
 TRUST_POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}'
 
 

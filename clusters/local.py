@@ -30,7 +30,7 @@ LOCK_SECONDS = 120.0
 FORWARD_SECONDS = 20.0
 EXEC_SECONDS = 120.0
 # The process that keeps the cluster's namespaces open.
-ANCHOR = ("unshare", "--net", "--mount", "--propagation", "slave", "sleep", "infinity")
+ANCHOR = ("unshare", "--net", "--mount", "--propagation", "private", "sleep", "infinity")
 PARTS = {*binaries.CONTROL_PLANE, *node.PROGRAMS, "anchor"} - {"kubectl"}
 
 
@@ -132,7 +132,7 @@ class LocalCluster:
                 forwarder.terminate()
 
     def _start(self, programs: dict[str, Path]) -> None:
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         if self.options.tied:
             janitor.claim(self.folder)
         try:

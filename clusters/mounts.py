@@ -7,6 +7,7 @@ unmounted after a run that was killed. The folders whose paths are fixed in thos
 from collections.abc import Mapping
 from pathlib import Path
 
+from clusters.errors import ClusterError
 from clusters.run import run
 
 MOUNT_SECONDS = 30
@@ -37,10 +38,11 @@ def enter(pid: int) -> list[str]:
 def prepare(pid: int, folder: Path, elsewhere: Mapping[str, Path] | None = None) -> None:
     """Put the cluster's own folders in their places in the mount namespace of process `pid`.
 
-    They lie below `folder`, except for the places that `elsewhere` gives a folder to. The kubelet's mounts must reach
-    containerd and its containers, hence the shared propagation.
+    They lie below `folder`, except for the places that `elsewhere` gives a folder to. Raises ClusterError where the
+    process has no mount namespace of its own: all of this would then befall the host.
     """
-    _mount(pid, "--make-rshared", "/")
+    if Path(f"/proc/{pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
+        raise ClusterError(f"process {pid} shares the mounts of this one; a node needs a mount namespace of its own")
     for place in PRIVATE:
         own = (elsewhere or {}).get(place, folder / _slug(place))
         own.mkdir(parents=True, exist_ok=True)
@@ -50,6 +52,8 @@ def prepare(pid: int, folder: Path, elsewhere: Mapping[str, Path] | None = None)
         own = folder / _slug(name)
         own.write_text(f"{value}\n")
         _mount(pid, "--bind", str(own), f"/proc/sys/{name}")
+    # The kubelet's mounts must reach containerd's containers. Last, so that they are not seen in `folder` as well.
+    _mount(pid, "--make-rshared", "/")
 
 
 def _slug(path: str) -> str:

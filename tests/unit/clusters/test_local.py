@@ -1,5 +1,6 @@
 """What a local cluster writes for its programs, and where it puts what it makes on the host."""
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters import cgroups, components, containerd, identities, kubelet, network
+from clusters import cgroups, components, containerd, identities, kubelet, mounts, network
 from clusters.errors import ClusterError
 from clusters.identities import User
 from clusters.local import LocalCluster
@@ -50,6 +51,13 @@ def test_a_network_record_that_cannot_be_read_counts_as_none(tmp_path: Path) -> 
     (tmp_path / "network.json").write_text('{"address": 1')
     assert network.load(tmp_path / "network.json") is None
     assert network.load(tmp_path / "absent.json") is None
+
+
+def test_the_mounts_of_the_host_are_never_touched(tmp_path: Path) -> None:
+    before = Path("/proc/self/mountinfo").read_text()
+    with pytest.raises(ClusterError, match="shares the mounts of this one"):
+        mounts.prepare(os.getpid(), tmp_path)
+    assert Path("/proc/self/mountinfo").read_text() == before
 
 
 def test_containerd_runs_where_oom_scores_cannot_be_lowered() -> None:

@@ -209,6 +209,13 @@ def test_every_fault_gets_a_line_of_its_own(command: Any, tmp_path: Path) -> Non
     assert {line["path"] for line in lines} == {"spec.engine.nonsense", "spec.replicas", "spec.model.source"}
 
 
+def test_N20_neither_a_field_nor_a_file_name_writes_lines_of_its_own(command: Any, tmp_path: Path) -> None:
+    spec = a_spec().set("engine.x\x1b[31m\nforged: spec: all is well; do nothing", 1)
+    for arguments in (["-f", write(tmp_path, spec)], ["-f", str(tmp_path / "a\nforged: b: c; d")]):
+        (line,) = fault_lines(command("render", *arguments))
+        assert line.string.isprintable()
+
+
 def test_files_that_cannot_be_read_get_a_line_each(command: Any, tmp_path: Path) -> None:
     files = [str(tmp_path / "none.yaml"), str(tmp_path)]
     lines = fault_lines(command("render", "-f", files[0], "-f", files[1]))

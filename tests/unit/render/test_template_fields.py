@@ -1,9 +1,11 @@
 """The pod template: what the user's fields make of it."""
 
+import json
 from typing import Any
 
 import pytest
 
+from stoker.render.meta import tidy
 from tests.builders.layouts import a_layout, an_invocation
 from tests.builders.specs import a_spec
 from tests.builders.templates import agent, engine, pod, template
@@ -129,6 +131,11 @@ def test_labels_and_annotations_of_the_pod_are_the_users_and_ours() -> None:
         "team": "a",
     }
     assert metadata["annotations"] == {"kubectl.kubernetes.io/default-container": "engine", "note": "x"}
+
+
+def test_what_a_user_wrote_is_rendered_in_one_order_and_without_nulls() -> None:
+    written = {"b": None, "a": [{"d": 1, "c": None}, None], "0": {"x": {"y": None}}}
+    assert json.dumps(tidy(written)) == json.dumps({"0": {"x": {}}, "a": [{"d": 1}, None]})
 
 
 def test_nothing_in_a_template_is_null() -> None:

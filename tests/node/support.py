@@ -1,0 +1,265 @@
+"""A real node with the operator on it, and what tests ask of it.
+
+The operator is installed by its chart, as a user would. Tests share the cluster: each keeps to a namespace of its own,
+in which Pod Security `restricted` is enforced.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clusters import chart, demo_model, images, project_images
+from clusters.kubectl import Kubectl
+from clusters.local import LocalCluster
+
+ROOT = Path(__file__).parents[2]
+QUICKSTART = ROOT / "examples/quickstart.yaml"
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+OPERATOR_SECONDS = 180.0
+READY_SECONDS = 180.0
+PORT = 8000
+AGENT_PORT = 9090
+FETCH = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=10).read().decode())"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The cluster with the operator on it."""
+
+    cluster: LocalCluster
+    kubectl: Kubectl
+
+    def install(self) -> None:
+        """Load the project's images and install the chart; returns when both replicas run."""
+        archives = [images.build(recipe) for recipe in project_images.recipes()]
+        for archive in archives:
+            self.cluster.load_image(archive)
+        self.kubectl.apply(chart.namespace_object())
+        chart.install(self.cluster.kubeconfig, {"pod.annotations": {"made-from": archives[-1].stem}})
+        words = ("rollout", "status", "deployment/stoker-operator", f"--timeout={OPERATOR_SECONDS:.0f}s")
+        self.kubectl("-n", chart.NAMESPACE, *words, timeout_seconds=OPERATOR_SECONDS + 30)
+
+    def namespace(self, name: str) -> Namespace:
+        """Make a namespace with a claim `smollm2` that holds the demo's model."""
+        self.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": RESTRICTED}})
+        found = Namespace(self, name)
+        found.claim("smollm2", demo_model.fetch())
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """One test's namespace."""
+
+    stage: Stage
+    name: str
+
+    # ---- objects ----------------------------------------------------------------------------------------------------
+
+    def kubectl(self, *words: str, stdin: str | None = None, timeout_seconds: float = 60.0) -> str:
+        """Run kubectl in this namespace."""
+        return self.stage.kubectl("-n", self.name, *words, stdin=stdin, timeout_seconds=timeout_seconds)
+
+    def apply(self, manifest: Mapping[str, Any]) -> None:
+        """Apply an object as a user would."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+    def get(self, *words: str) -> Json:
+        """Read an object, or a list; empty when there is none."""
+        return self.stage.kubectl.get("-n", self.name, *words)
+
+    def claim(self, claim: str, *files: Path) -> None:
+        """Have a claim that holds copies of files, on a volume of the node; claims of one name share the copies."""
+        folder = self.stage.cluster.folder / "volumes" / f"node-{claim}"
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+        for file in files:
+            if not (folder / file.name).exists():
+                shutil.copyfile(file, folder / file.name)
+                (folder / file.name).chmod(0o644)
+        self.volume(claim, folder)
+
+    def volume(self, claim: str, folder: Path) -> None:
+        """Have a claim over a folder of the node, which stays as it is when the claim goes."""
+        volume, bound = demo_model.local_volume(folder, self.stage.cluster.name, self.name)
+        volume["metadata"]["name"] = bound["spec"]["volumeName"] = f"{self.name}-{claim}"
+        volume["metadata"]["labels"] = {"node-test": self.name}
+        volume["spec"]["claimRef"]["name"] = bound["metadata"]["name"] = claim
+        self.stage.kubectl.apply(volume, bound)
+
+    def delete(self) -> None:
+        """Have the namespace go, its engines without their drain."""
+        self.kubectl("delete", "infsvc", "--all", "--wait=false")
+        self.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
+        self.stage.kubectl("delete", "namespace", self.name, "--wait=false")
+        self.stage.kubectl("delete", "persistentvolume", "-l", f"node-test={self.name}", "--wait=false")
+
+    def service(self, name: str = "smollm2") -> Json:
+        """Read the InferenceService."""
+        return self.get("infsvc", name)
+
+    def engine_pods(self) -> list[Json]:
+        """Return the engine pods that are not going."""
+        pods = self.get("pods", "-l", "serving.stoker.dev/component=engine").get("items", [])
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def the_pod(self) -> Json:
+        """Return the only engine pod."""
+        (pod,) = self.engine_pods()
+        return pod
+
+    # ---- waiting ----------------------------------------------------------------------------------------------------
+
+    def await_ready(self, name: str = "smollm2", seconds: float = READY_SECONDS) -> Json:
+        """Wait until the service of this generation is Ready, and return it."""
+        self.await_condition("Ready", "True", name, seconds)
+        return self.service(name)
+
+    def await_condition(self, kind: str, status: str, name: str = "smollm2", seconds: float = READY_SECONDS) -> Json:
+        """Wait until a condition of this generation has a status, and return the condition."""
+
+        def holds() -> bool:
+            return condition(self.service(name), kind).get("status") == status
+
+        until(
+            holds, f"{kind}={status} of {name}", seconds, lambda: json.dumps(self.service(name).get("status"), indent=1)
+        )
+        return condition(self.service(name), kind)
+
+    # ---- the engine -------------------------------------------------------------------------------------------------
+
+    def url(self, name: str = "smollm2") -> str:
+        """Return the base address of the service's ClusterIP; it is reached from the cluster's network."""
+        return f"http://{self.get('service', name)['spec']['clusterIP']}:{PORT}"
+
+    def chat(self, question: str, name: str = "smollm2", **more: Any) -> Json:
+        """Ask through the ClusterIP and return the whole answer."""
+        model = self.service(name)["spec"]["model"]["names"][0]
+        body = {"model": model, "messages": [{"role": "user", "content": question}], "max_tokens": 16, **more}
+        words = [sys.executable, "-m", "clusters.ask", f"{self.url(name)}/v1/chat/completions"]
+        return dict(json.loads(self.inside(*words, stdin=json.dumps(body))))
+
+    def inside(self, *argv: str, stdin: str | None = None, seconds: float = 150.0) -> str:
+        """Run a command of this machine in the cluster's network and return what it printed."""
+        return run_inside(self.stage.cluster, *argv, stdin=stdin, seconds=seconds)
+
+    def fetch(self, address: str) -> str:
+        """Return the body that an address in the cluster's network answers with 200."""
+        return self.inside(sys.executable, "-c", FETCH, address, seconds=30)
+
+    def agent_status(self, pod: Json) -> Json:
+        """Return what the agent of a pod says of its engine."""
+        return dict(json.loads(self.fetch(f"http://{pod['status']['podIP']}:{AGENT_PORT}/status")))
+
+    def processes(self, pod: Json, container: str) -> list[int]:
+        """Return the host's pids of a container's processes, the main one first."""
+        return container_processes(self.stage.cluster, pod, container)
+
+
+def run_inside(cluster: LocalCluster, *argv: str, stdin: str | None = None, seconds: float = 150.0) -> str:
+    """Run a command of this machine in the cluster's network. Raises AssertionError with what it complained of."""
+    command = [*cluster.enter(), *argv]
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds, check=False, cwd=ROOT)
+    assert done.returncode == 0, (
+        f"{argv[:4]} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    )
+    return done.stdout
+
+
+def quickstart(**changes: Any) -> Json:
+    """Return the quickstart's InferenceService; ``changes`` replace parts of its spec."""
+    manifest: Json = yaml.safe_load(QUICKSTART.read_text())
+    manifest["spec"].update(changes)
+    return manifest
+
+
+def condition(service: Mapping[str, Any], kind: str) -> Json:
+    """Return a condition that was observed at the object's generation; empty when there is none."""
+    generation = service.get("metadata", {}).get("generation")
+    for each in service.get("status", {}).get("conditions") or ():
+        if each["type"] == kind and each.get("observedGeneration") == generation:
+            return dict(each)
+    return {}
+
+
+def container_of(pod: Mapping[str, Any], name: str) -> Json:
+    """Return the status of a container of a pod, native sidecars included."""
+    status = pod["status"]
+    every = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
+    return next(each for each in every if each["name"] == name)
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod is Ready."""
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ()))
+
+
+def container_processes(cluster: LocalCluster, pod: Mapping[str, Any], name: str) -> list[int]:
+    """Return the host's pids of a container, ascending: the main process is the first that was started."""
+    identity = container_of(pod, name)["containerID"].removeprefix("containerd://")
+    wanted = f"/{identity}"
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                groups = (folder / "cgroup").read_text()
+            except OSError:
+                continue
+            if wanted in groups:
+                found.append(int(folder.name))
+    return sorted(found)
+
+
+def until(
+    holds: Callable[[], bool],
+    what: str,
+    seconds: float = 60.0,
+    state: Callable[[], object] = lambda: "",
+    every: float = 0.5,
+) -> float:
+    """Wait until something holds and return how long it took; the message says what and in which state it was."""
+    started = time.monotonic()
+    while True:
+        if holds():
+            return time.monotonic() - started
+        passed = time.monotonic() - started
+        assert passed < seconds, f"not within {seconds:.0f} s: {what}\n{state()}"
+        time.sleep(every)
+
+
+@contextmanager
+def throughout(holds: Callable[[], bool], what: str, every: float = 0.5) -> Iterator[None]:
+    """Check something again and again while the body runs; fails when it did not hold once."""
+    stop = threading.Event()
+    failures: list[object] = []
+
+    def watch() -> None:
+        while not stop.wait(every):
+            try:
+                if not holds():
+                    failures.append(time.monotonic())
+            except Exception as problem:
+                failures.append(problem)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join(timeout=30)
+    assert not failures, f"not throughout: {what}; it failed {len(failures)} times, first {failures[0]!r}"

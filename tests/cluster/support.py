@@ -10,7 +10,8 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,13 @@ def gpu_nodes() -> list[NodeBuilder]:
 def create_node(plane: ControlPlane, builder: NodeBuilder) -> None:
     """Create a node with its status."""
     plane.kubectl("create", "-f", "-", stdin=json.dumps(builder.build()))
+
+
+@contextmanager
+def a_node(plane: ControlPlane, builder: NodeBuilder) -> Iterator[None]:
+    """Have a node for as long as it is needed: what `accelerator: {}` means depends on all nodes."""
+    create_node(plane, builder)
+    try:
+        yield
+    finally:
+        plane.kubectl("delete", "node", builder.name, "--wait=false")

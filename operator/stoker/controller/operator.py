@@ -85,7 +85,7 @@ class Operator:
     def gone(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Forget an object, and queue the service that it concerned."""
         key = self.cache.key_of(kind, raw) if kind != "Node" else None
-        self.cache.remove(kind, raw["metadata"]["uid"])
+        self.cache.remove(kind, raw["metadata"]["uid"], version_of(raw))
         self.expectations.forget(raw["metadata"]["uid"])
         self.metrics.events_seen.labels(kind, "true").inc()
         if key is not None:

@@ -42,6 +42,7 @@ FOREIGN_SECONDS = 10.0
 """How often an object that stands in the way is looked at: no watch shows it."""
 
 SOON_SECONDS = 0.5
+NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 References = tuple[ReferenceView, ...]
 Write = Callable[[Mapping[str, Any], Owner], Awaitable[Outcome]]
@@ -86,6 +87,7 @@ class Attempt:
     foreign: list[ObjectRef] = field(default_factory=list)
     error: ApiError | None = None
     look_again: bool = False
+    namespace_ends: bool = False
 
 
 class Reconciler:
@@ -123,6 +125,8 @@ class Reconciler:
             delays.append(FOREIGN_SECONDS)
         if attempt.look_again:
             delays.append(SOON_SECONDS)
+        if attempt.namespace_ends:
+            delays.append(FOREIGN_SECONDS)
         return min(delay for delay in delays if delay is not None)
 
     # ---- reading ----------------------------------------------------------------------------------------------------
@@ -177,12 +181,12 @@ class Reconciler:
         attempt, owner = Attempt(), Owner(entry.uid, entry.name)
         if decision.create_revision is not None:
             await self._one(attempt, decision.create_revision, self._parts.writer.ensure_revision, owner)
-            if attempt.failures or attempt.foreign:
+            if attempt.failures or attempt.foreign or attempt.namespace_ends:
                 return attempt
         first = [child for child in decision.apply if child["kind"] != "Deployment"]
         last = [child for child in decision.apply if child["kind"] == "Deployment"]
         for children in (first, last):
-            if attempt.foreign:
+            if attempt.foreign or attempt.namespace_ends:
                 break  # engines that no Service reaches would only hold GPUs
             await asyncio.gather(*(self._one(attempt, child, self._parts.writer.ensure, owner) for child in children))
         for ref in decision.delete:
@@ -206,6 +210,9 @@ class Reconciler:
         except NotLeader:
             raise
         except ApiError as problem:
+            if NAMESPACE_TERMINATING in problem.causes:
+                attempt.namespace_ends = True  # the service goes with it: there is nothing to tell, and nothing to try
+                return None
             attempt.failures[what] = problem.message
             attempt.error = attempt.error or problem
             return None

@@ -25,6 +25,7 @@ from stoker.plan.snapshot import ObjectRef
 from stoker.render.meta import applied_hash
 
 HAND_OVER_ATTEMPTS = 4
+UID_FIELD = "metadata.uid"
 
 
 class Result(StrEnum):
@@ -122,15 +123,27 @@ class ChildWriter:
             return Outcome(Result.UNCHANGED)
         try:
             await self._hand_over_patiently(known.ref)
-            body = {**manifest, "metadata": {**manifest["metadata"], "uid": known.ref.uid}}
-            raw = await self._client.apply(CHILDREN[known.ref.kind], known.ref.namespace, body, CHILD_MANAGER)
+            raw = await self._apply(manifest, known.ref)
         except (Conflict, NotFound, Invalid) as problem:
-            if isinstance(problem, Invalid) and "metadata.uid" not in problem.fields:
+            if isinstance(problem, Invalid) and UID_FIELD not in problem.fields:
                 raise
             await self._refresh(known.ref)
             return Outcome(Result.STALE)
         self._book(known.ref.kind, raw)
         return Outcome(Result.APPLIED)
+
+    async def _apply(self, manifest: Mapping[str, Any], ref: ObjectRef) -> dict[str, Any]:
+        """Apply; where list items of others make the outcome invalid, overwrite the lists as a whole.
+
+        An apply adds our items beside theirs: two ports of one name, for example, which no Service may have.
+        """
+        resource, body = CHILDREN[ref.kind], {**manifest, "metadata": {**manifest["metadata"], "uid": ref.uid}}
+        try:
+            return await self._client.apply(resource, ref.namespace, body, CHILD_MANAGER)
+        except Invalid as problem:
+            if UID_FIELD in problem.fields:
+                raise
+        return await self._client.merge_patch(resource, ref.namespace, ref.name, body, CHILD_MANAGER)
 
     def _is_unchanged(self, manifest: Mapping[str, Any], known: ChildEntry) -> bool:
         if known.ref.applied_hash != applied_hash(manifest):

@@ -24,7 +24,7 @@ from stoker.kube.views import (
     service_label,
 )
 from stoker.plan.snapshot import NodeView, PodView
-from stoker.render.names import label_value
+from stoker.render.names import child_name, label_value, service_account_name
 
 ServiceKey = tuple[str, str]
 """Namespace and name of an InferenceService."""
@@ -43,7 +43,7 @@ class Shelf(Generic[E]):
         self._items: dict[str, tuple[int, Hashable, tuple[str, str], E]] = {}
         self._groups: dict[Hashable, dict[str, None]] = {}
         self._names: dict[tuple[str, str], str] = {}
-        self._gone: dict[str, None] = {}
+        self._gone: dict[str, int] = {}
 
     def put(self, raw: Mapping[str, Any], group: Hashable, entry: E) -> bool:
         """Keep a version of an object unless a newer one is kept or the object is gone. Returns whether it changed."""
@@ -61,9 +61,9 @@ class Shelf(Generic[E]):
         return known is None or known[1] != group or not self._same(known[3], entry)
 
     def is_stale(self, uid: str, version: int) -> bool:
-        """Return whether a version brings nothing: a newer one is kept, or the object is gone."""
+        """Return whether a version brings nothing: a newer one is kept, or the object went at a later one."""
         known = self._items.get(uid)
-        return uid in self._gone or (known is not None and known[0] >= version)
+        return self._gone.get(uid, -1) >= version or (known is not None and known[0] >= version)
 
     def replace(self, uid: str, entry: E) -> None:
         """Keep another view of the same version."""
@@ -71,12 +71,16 @@ class Shelf(Generic[E]):
         if known is not None:
             self._items[uid] = (*known[:3], entry)
 
-    def remove(self, uid: str) -> E | None:
-        """Forget an object for good; a late answer about it is ignored. Returns what was kept."""
-        self._gone[uid] = None
+    def remove(self, uid: str, version: int = 0) -> E | None:
+        """Forget an object; a late answer about it is ignored. Returns what was kept.
+
+        ``version`` is the one at which it went. An object that only lost our label has versions after that: it is
+        kept again when the label is back.
+        """
+        known = self._items.pop(uid, None)
+        self._gone[uid] = max(version, known[0] if known is not None else 0)
         if len(self._gone) > REMEMBERED_DELETIONS:
             del self._gone[next(iter(self._gone))]
-        known = self._items.pop(uid, None)
         if known is None:
             return None
         self._ungroup(uid, known[1])
@@ -135,6 +139,7 @@ class Cache:
         self.revisions: Shelf[RevisionEntry] = Shelf(RevisionEntry.same_as)
         self.pods: Shelf[PodView] = Shelf(PodView.__eq__)
         self.nodes: Shelf[NodeView] = Shelf(NodeView.__eq__)
+        self._named: dict[tuple[str, str], ServiceKey] = {}
         self.held: dict[str, dict[str, int]] = {}
         """What our own pods hold, by node and extended resource."""
         self._shelves: dict[str, Shelf[Any]] = {
@@ -155,10 +160,13 @@ class Cache:
             return False
         if kind in self.children:
             shelf = self.children[kind]
-            entry = child_entry(kind, raw, shelf.get(raw["metadata"]["uid"]))
-            return shelf.put(raw, entry.ref.controller_uid, entry)
+            child = child_entry(kind, raw, shelf.get(raw["metadata"]["uid"]))
+            return shelf.put(raw, child.ref.controller_uid, child)
         if kind == "InferenceService":
-            return self.services.put(raw, service_group(raw), service_entry(raw))
+            entry = service_entry(raw)
+            for name in child_names(entry.name):
+                self._named[entry.namespace, name] = (entry.namespace, entry.name)
+            return self.services.put(raw, service_group(raw), entry)
         if kind == "ControllerRevision":
             revision = revision_entry(raw)
             return self.revisions.put(raw, revision.ref.controller_uid, revision)
@@ -166,11 +174,14 @@ class Cache:
             return self._put_pod(raw)
         return self.nodes.put(raw, None, node_view(raw))
 
-    def remove(self, kind: str, uid: str) -> None:
-        """Forget an object for good."""
-        gone = self.shelf(kind).remove(uid)
+    def remove(self, kind: str, uid: str, version: int = 0) -> None:
+        """Forget an object, which went at a version."""
+        gone = self.shelf(kind).remove(uid, version)
         if isinstance(gone, PodView):
             self._count(gone, -1)
+        if isinstance(gone, ServiceEntry):
+            for name in child_names(gone.name):
+                self._named.pop((gone.namespace, name), None)
 
     def _put_pod(self, raw: Mapping[str, Any]) -> bool:
         before, after = self.pods.get(raw["metadata"]["uid"]), pod_view(raw)
@@ -203,12 +214,15 @@ class Cache:
             found = self.services.of((metadata["namespace"], service_label(raw)))
             return (found[0].namespace, found[0].name) if found else None
         owner = self.services.get(controller_uid(metadata) or "")
-        return (owner.namespace, owner.name) if owner else self._named_like(raw)
+        if owner is not None:
+            return owner.namespace, owner.name
+        # Whoever owns it: it concerns the service whose child's name it has (N22).
+        return self._named.get((metadata.get("namespace") or "", metadata["name"]))
 
-    def _named_like(self, raw: Mapping[str, Any]) -> ServiceKey | None:
-        """A child that lost its owner reference still concerns the service that its label names."""
-        found = self.services.of((raw["metadata"].get("namespace"), service_label(raw)))
-        return (found[0].namespace, found[0].name) if found else None
+
+def child_names(name: str) -> tuple[str, str]:
+    """Return the names under which the children of a service stand."""
+    return child_name(name), service_account_name(name)
 
 
 def service_group(raw: Mapping[str, Any]) -> Hashable:

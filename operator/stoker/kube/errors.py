@@ -12,8 +12,8 @@ class ApiError(Exception):
     """A call that did not succeed.
 
     ``code`` is the HTTP status (0 when there was no answer), ``reason`` the CamelCase word, ``message`` the
-    sentence, cut to a bounded length, ``fields`` the paths complained about, ``retry_after_seconds`` what was asked
-    for, else None.
+    sentence, cut to a bounded length, ``fields`` and ``causes`` the paths complained about and why,
+    ``retry_after_seconds`` what was asked for, else None.
     """
 
     def __init__(
@@ -23,6 +23,7 @@ class ApiError(Exception):
         code: int = 0,
         reason: str = "",
         fields: tuple[str, ...] = (),
+        causes: tuple[str, ...] = (),
         retry_after_seconds: float | None = None,
     ) -> None:
         super().__init__(message[:MAX_MESSAGE_CHARS])
@@ -30,6 +31,7 @@ class ApiError(Exception):
         self.code = code
         self.reason = reason
         self.fields = fields
+        self.causes = causes
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -104,7 +106,8 @@ def error_from_response(code: int, body: bytes, retry_after: str | None = None) 
         message,
         code=code,
         reason=reason,
-        fields=_fields(details),
+        fields=_of_causes(details, "field"),
+        causes=_of_causes(details, "reason"),
         retry_after_seconds=_seconds(retry_after or details.get("retryAfterSeconds")),
     )
 
@@ -117,10 +120,10 @@ def _status(body: bytes) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) and parsed.get("kind") == "Status" else {}
 
 
-def _fields(details: dict[str, Any]) -> tuple[str, ...]:
+def _of_causes(details: dict[str, Any], key: str) -> tuple[str, ...]:
     causes = details.get("causes")
-    found = [cause.get("field") for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
-    return tuple(field for field in found if isinstance(field, str))
+    found = [cause.get(key) for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    return tuple(value for value in found if isinstance(value, str))
 
 
 def _seconds(value: object) -> float | None:

@@ -90,7 +90,8 @@ def _covers_value(owned: FieldSet | None, others: FieldSet | None, value: Any) -
     if owned is None:
         return others is None and _is_zero(value)
     if not owned:
-        return True
+        # A leaf, such as an atomic list; or a list or map of which others hold all the items that are left.
+        return not (value and others and isinstance(value, Mapping | list | tuple))
     if isinstance(value, Mapping):
         return _covers_mapping(owned, others or {}, value)
     if isinstance(value, list | tuple):

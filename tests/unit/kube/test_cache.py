@@ -61,13 +61,22 @@ def test_a_child_is_found_by_its_owner_and_follows_a_change_of_owner(cache: Cach
     assert (cache.children["Service"].of("svc"), len(cache.children["Service"].of("other"))) == ([], 1)
 
 
-def test_an_object_concerns_the_service_that_owns_it_or_that_its_label_names(cache: Cache) -> None:
-    label = {"serving.stoker.dev/service": "chat"}
+def test_an_object_that_lost_our_label_is_known_again_when_the_label_is_back(cache: Cache) -> None:
+    cache.put("Service", an_object("Service", version=5, owner="svc"))
+    cache.remove("Service", "uid-Service-chat", version=6)
+    assert not cache.put("Service", an_object("Service", version=6, owner="svc"))
+    assert cache.put("Service", an_object("Service", version=7, owner="svc"))
+
+
+def test_an_object_concerns_the_service_that_owns_it_or_whose_childs_name_it_has(cache: Cache) -> None:
     assert cache.key_of("Service", an_object("Service", "x", owner="svc")) == ("team-a", "chat")
-    assert cache.key_of("Service", an_object("Service", "x", labels=label)) == ("team-a", "chat")
+    assert cache.key_of("Service", an_object("Service", "chat", owner="other")) == ("team-a", "chat")
+    assert cache.key_of("ServiceAccount", an_object("ServiceAccount", "chat-engine")) == ("team-a", "chat")
     assert cache.key_of("Pod", a_stored_pod()) == ("team-a", "chat")
     assert cache.key_of("Pod", a_stored_pod(service="unknown")) is None
-    assert cache.key_of("Service", an_object("Service", "x", namespace="team-b", labels=label)) is None
+    assert cache.key_of("Service", an_object("Service", "chat", namespace="team-b")) is None
+    cache.remove("InferenceService", "svc")
+    assert cache.key_of("Service", an_object("Service", "chat")) is None
 
 
 def test_N15_pods_of_a_service_with_a_long_name_are_found_by_its_shortened_label() -> None:

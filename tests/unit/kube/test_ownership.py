@@ -132,6 +132,15 @@ def test_a_zero_that_the_types_leave_out_counts_as_owned_until_somebody_sets_it(
     assert not covered(an_entry(FIELDS), an_entry(taken, "kubectl-edit"))
 
 
+def test_items_that_somebody_put_in_the_place_of_all_of_ours_are_noticed() -> None:
+    replaced: dict[str, Any] = {"f:spec": {"f:ports": {'k:{"port":1,"protocol":"TCP"}': {".": {}, "f:port": {}}}}}
+    mine: dict[str, Any] = {"f:metadata": {}, "f:spec": {"f:ports": {}, "f:selector": {}}}
+    manifest = {"metadata": {}, "spec": {"ports": [{"port": 8000}], "selector": {"a": "b"}}}
+    alone, beside = [an_entry(mine)], [an_entry(mine), an_entry(replaced, "kubectl-patch")]
+    assert covers(owned_fields(alone, "stoker"), others_fields(alone, "stoker"), manifest)
+    assert not covers(owned_fields(beside, "stoker"), others_fields(beside, "stoker"), manifest)
+
+
 def test_the_digest_changes_with_our_fields_and_with_nothing_else() -> None:
     mine, status = an_entry(FIELDS), an_entry({"f:status": {}}, "kube-controller-manager", subresource="status")
     before = ownership_digest([mine], "stoker")

@@ -1,0 +1,49 @@
+"""N18: a rollout on a full cluster does not deadlock."""
+
+from __future__ import annotations
+
+import json
+
+from tests.builders.nodes import node
+from tests.builders.specs import SpecBuilder, a_spec
+from tests.cluster.support import Json, Stage, a_node
+
+
+def a_foreign_pod(team: str, on: str) -> Json:
+    """Return a pod of somebody else that holds one GPU of a node."""
+    security = {
+        "allowPrivilegeEscalation": False, "runAsNonRoot": True, "runAsUser": 1000,
+        "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    container = {
+        "name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}, "securityContext": security,
+    }  # fmt: skip
+    spec = {"nodeName": on, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "foreign", "namespace": team}, "spec": spec}
+
+
+def a_small_service(product: str) -> SpecBuilder:
+    """Return a service that fits every GPU."""
+    numbers = {"parameterCount": 1_000_000, "layers": 2, "attentionHeads": 4, "kvHeads": 4, "hiddenSize": 64}
+    return a_spec().on(product).max_length(1024).facts(**numbers)
+
+
+async def strategy_of_a_change(stage: Stage, team: str, product: str) -> str:
+    """Bring a service about, change it, and return how the change was rolled out."""
+    await stage.create(a_small_service(product).manifest("chat", team))
+    await stage.until_ready(team)
+    await stage.change(team, "chat", context={"maxLength": 2048})
+    await stage.until_ready(team)
+    strategy: str = (await stage.service(team))["status"]["revision"]["strategy"]
+    return strategy
+
+
+async def test_N18_where_all_gpus_are_taken_the_old_pod_makes_room(stage: Stage, team: str) -> None:
+    with a_node(stage.plane, node("full").gpus(2, "Tesla-T4")):
+        stage.plane.kubectl("create", "-f", "-", stdin=json.dumps(a_foreign_pod(team, "full")))
+        assert await strategy_of_a_change(stage, team, "Tesla-T4") == "Recreate"
+
+
+async def test_N18_where_a_gpu_is_free_the_new_pod_starts_first(stage: Stage, team: str) -> None:
+    with a_node(stage.plane, node("roomy").gpus(2, "NVIDIA-L4")):
+        assert await strategy_of_a_change(stage, team, "NVIDIA-L4") == "Surge"

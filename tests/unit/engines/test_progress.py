@@ -33,12 +33,12 @@ def test_bounds(changes: dict[str, Any], seconds: int) -> None:
 
 def test_more_devices_never_need_longer() -> None:
     times = [longest_prefill_seconds(a_layout(gpus, weight_bytes=500 * GIB), 16384, 0) for gpus in (1, 2, 4, 8)]
-    assert times == sorted(times, reverse=True)
+    assert times == sorted(set(times), reverse=True)
 
 
 def test_more_tokens_a_step_never_take_less() -> None:
-    times = [longest_prefill_seconds(a_layout(0), tokens, 0) for tokens in (128, 512, 2048, 8192)]
-    assert times == sorted(times)
+    times = [longest_prefill_seconds(a_layout(0), tokens, 0) for tokens in (128, 256, 512, 1024)]
+    assert times == sorted(set(times))
 
 
 def test_without_chunks_a_step_is_a_whole_prompt() -> None:

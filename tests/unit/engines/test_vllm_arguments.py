@@ -169,6 +169,12 @@ def test_an_option_and_its_value_are_two_items() -> None:
     assert second.startswith("[1] MalformedArgument")
 
 
+def test_a_value_may_be_glued_to_a_letter_only() -> None:
+    glued, apart = read_arguments(["-qfp8", "-tp4"], TABLE, NEWEST)
+    assert (glued.values, glued.accepted) == (("fp8",), True)
+    assert (apart.options, apart.accepted) == (("--tensor-parallel-size",), False)
+
+
 def test_a_value_that_is_missing_is_refused() -> None:
     assert "needs a value" in problems(["--seed", "--enforce-eager"])[0]
 

@@ -67,6 +67,28 @@ def test_run_check_one_gib_holds_2097152_tokens_of_a_tiny_llama() -> None:
     assert tiny_llama.tokens_in(GIB, None) == 2_097_152
 
 
+@pytest.mark.parametrize(
+    ("element", "length", "reported"), [(BF16, 2048, 12_800), (BF16, 1000, 12_500), (FP8, 2048, 25_728)]
+)
+def test_run_check_what_vllm_reports_of_smollm2_on_the_cpu(element: Fraction, length: int, reported: int) -> None:
+    """Seen on vLLM 0.32 with --kv-cache-memory-bytes 296573030."""
+    kept = cache(model("HuggingFaceTB/SmolLM2-135M"), element=element, block=128)
+    assert kept.tokens_in(296_573_030, length) == reported
+
+
+def test_run_check_what_vllm_reports_of_a_model_with_windows() -> None:
+    """Seen on vLLM 0.32: 36,936 tokens in 50,000,000 bytes; the engine also rounds the pool down to whole blocks."""
+    facts = tiny(
+        model_type="gemma3_text",
+        num_hidden_layers=12,
+        num_key_value_heads=1,
+        head_dim=64,
+        sliding_window=512,
+        max_position_embeddings=32768,
+    )
+    assert cache(facts, block=128).tokens_in(50_000_000, 8192) == pytest.approx(36_936, rel=0.002)
+
+
 def test_capacity_is_counted_in_whole_blocks() -> None:
     tiny_llama = cache(tiny(), block=128)
     assert tiny_llama.tokens_in(512 * 128 - 1, 4096) == 0

@@ -122,7 +122,7 @@ manifest: venv ## Write install/stoker.yaml, the chart for those without Helm
 CLUSTER ?=
 NAME ?= stoker-demo
 export CLUSTER
-CACHED := bin clusters containerd containers crds images images.lock logs models scratch venv wheels
+CACHED := bin clusters containerd containers crds images images.lock logs models npm scratch venv wheels
 
 .PHONY: demo talk
 demo: venv ## Bring up a cluster, install Stoker, serve a model, ask it something

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters import cgroups, janitor, local, paths
+from clusters import cgroups, containerd, janitor, local, paths
 from clusters.errors import ClusterError
 from clusters.local import LocalCluster
 
@@ -121,9 +121,24 @@ def await_orphan() -> None:
 
 def test_a_cluster_whose_programs_died_is_brought_up_anew(trial: LocalCluster) -> None:
     trial.up()
-    first = trial.status()
+    run_a_pod(trial)
+    first, containers = trial.status(), recorded_containers(trial)
     cgroups.kill(CLUSTER.cgroup)
     assert not trial.is_up()
     trial.up()
     assert trial.is_up()
     assert trial.status() != first
+    assert containers
+    assert not containers & recorded_containers(trial)
+
+
+def recorded_containers(cluster: LocalCluster) -> set[str]:
+    """The containers that containerd has on record; what it stores outlives a cluster, for the sake of the images."""
+    listed = subprocess.run(
+        [*cluster.node.enter(), *containerd.ctr("containers", "list", "--quiet")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return set(listed.stdout.split())

@@ -26,12 +26,15 @@ PIN = .venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generat
 venv: $(VENV)/.done ## Create the pinned Python environment
 	@ln -sfn $(VENV) .venv
 
-$(VENV)/.done: requirements/dev.txt
-	@echo "Python environment: installing pinned requirements into $(VENV)"
-	@rm -rf $(VENV)
-	@python3 -m venv $(VENV)
-	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@touch $@
+# Its name holds the hash of its requirements: one that is there is right, whatever the times of files say. Two makes that
+# find none, in two work trees perhaps, install it one after the other.
+$(VENV)/.done:
+	@mkdir -p $(dir $(VENV)); exec 9> $(VENV).lock; flock 9; if [ -e $@ ]; then exit 0; fi; \
+	  echo "Python environment: installing pinned requirements into $(VENV) (a minute)"; \
+	  rm -rf $(VENV); \
+	  python3 -m venv $(VENV); \
+	  $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt; \
+	  touch $@
 
 requirements: venv ## Pin the requirements anew, with hashes
 	@$(PIN) -o requirements/operator.txt requirements/operator.in

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
 
 from stoker.kube.cache import ServiceKey
 from stoker.kube.errors import ApiError, NotLeader
@@ -36,7 +38,7 @@ class Workers:
         self._on_result = on_result
         self._slots = asyncio.Semaphore(slots)
         self._room = asyncio.Semaphore(MAX_RUNNING)
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[str]] = set()
         self._dispatcher: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -48,7 +50,7 @@ class Workers:
         """Stop at once: what runs is cancelled, and whoever leads next looks at everything again."""
         if self._dispatcher is None:
             return
-        tasks = [self._dispatcher, *self._running]
+        tasks: list[asyncio.Task[Any]] = [self._dispatcher, *self._running]
         self._dispatcher = None
         for task in tasks:
             task.cancel()
@@ -61,31 +63,39 @@ class Workers:
 
     async def _dispatch(self) -> None:
         while True:
-            await self._room.acquire()
-            await self._slots.acquire()
-            key: ServiceKey = await self._queue.take()  # type: ignore[assignment]
-            task = asyncio.create_task(self._work(key), name=f"reconcile {key[0]}/{key[1]}")
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            async with AsyncExitStack() as taken:  # given back when the lead ends while a key is waited for
+                await self._take(self._room, taken)
+                await self._take(self._slots, taken)
+                key: ServiceKey = await self._queue.take()  # type: ignore[assignment]
+                taken.pop_all()
+                self._begin(key)
 
-    async def _work(self, key: ServiceKey) -> None:
-        loop = asyncio.get_running_loop()
-        held = [self._slots]
+    @staticmethod
+    async def _take(semaphore: asyncio.Semaphore, taken: AsyncExitStack) -> None:
+        await semaphore.acquire()
+        taken.callback(semaphore.release)
+
+    def _begin(self, key: ServiceKey) -> None:
+        """Start one reconcile. What it holds is given back by a callback: a task may be cancelled before it runs."""
+        loop, held = asyncio.get_running_loop(), [self._slots]
+        started = loop.time()
 
         def give_back() -> None:
             if held:
                 held.pop().release()
 
-        timer = loop.call_later(SLOW_SECONDS, give_back)
-        started, result = loop.time(), "failed"
-        try:
-            result = await self._attempt(key)
-        finally:
+        def end(task: asyncio.Task[str]) -> None:
             timer.cancel()
             give_back()
             self._room.release()
+            self._running.discard(task)
             self._queue.done(key)
-            self._on_result(result, loop.time() - started)
+            self._on_result("failed" if task.cancelled() else task.result(), loop.time() - started)
+
+        timer = loop.call_later(SLOW_SECONDS, give_back)
+        task = asyncio.create_task(self._attempt(key), name=f"reconcile {key[0]}/{key[1]}")
+        self._running.add(task)
+        task.add_done_callback(end)
 
     async def _attempt(self, key: ServiceKey) -> str:
         """Reconcile once; whatever goes wrong delays this key alone, and never ends the process."""

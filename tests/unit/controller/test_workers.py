@@ -117,3 +117,44 @@ async def test_no_key_is_worked_on_twice_at_the_same_time(start: Start) -> None:
         await asyncio.sleep(0.01)
     await until(lambda: runs >= 2 and at_once == 0)
     assert peak == 1
+
+
+async def test_a_lost_and_regained_lead_costs_no_slot_and_no_key() -> None:
+    done: list[str] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        done.append(key[1])
+        return None
+
+    queue = WorkQueue(QueueCore(jitter=lambda: 0.0))
+    held = Workers(queue, reconcile, 1, lambda result, seconds: None)
+    for _ in range(3):
+        held.start()
+        await asyncio.sleep(0.01)  # the dispatcher waits for a key now
+        await held.stop()
+    held.start()
+    await asyncio.sleep(0.01)
+    queue.add(("ns", "a"))
+    await until(lambda: done == ["a"])
+    await held.stop()
+
+
+async def test_a_key_whose_reconcile_never_began_is_worked_on_by_the_next_lead() -> None:
+    done: list[str] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        done.append(key[1])
+        return None
+
+    queue = WorkQueue(QueueCore(jitter=lambda: 0.0))
+    held = Workers(queue, reconcile, 1, lambda result, seconds: None)
+    queue.add(("ns", "a"))
+    held.start()
+    while not held.running:  # noqa: ASYNC110 - what is waited for is set by code under test
+        await asyncio.sleep(0)  # the task exists, and has not run yet
+    await held.stop()
+    assert done == []
+    held.start()
+    queue.add(("ns", "a"))
+    await until(lambda: done == ["a"])
+    await held.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from stoker.facts.model import FactsError
 from stoker.facts.reading import Reader
 from stoker.facts.shape import MAX_TOKENS
 
@@ -36,6 +37,8 @@ def max_length(reader: Reader) -> int | None:
     if kind in _SCALES_ORIGINAL:
         original = scaling.find("original_max_position_embeddings", maximum=MAX_TOKENS) or length
         return max(length, int(original * factor))
+    if length * factor < 1:
+        raise FactsError(f"{scaling.path('factor')} leaves no token of the {length} that the model was made for")
     return int(length * factor)
 
 

@@ -27,6 +27,8 @@ _START_SECONDS: Final = 480
 _LOAD_BYTES_PER_SECOND: Final = 110_000_000
 """The slow end of downloads from the Hub and of network volumes."""
 _UNKNOWN_START_SECONDS: Final = 1800
+_MOST_START_SECONDS: Final = 24 * 3600
+"""Ten terabytes from a slow source; probes count in 32 bits, and numbers of models have no such bound."""
 _MOST_SEQUENCES_BY_DEFAULT: Final = 4
 _MOST_KV_BYTES_BY_DEFAULT: Final = 8 * GIB
 
@@ -93,7 +95,7 @@ def startup_budget_seconds(weight_bytes: int | None) -> int:
     """
     if weight_bytes is None:
         return _UNKNOWN_START_SECONDS
-    return _round_up(_START_SECONDS + weight_bytes // _LOAD_BYTES_PER_SECOND, 60)
+    return min(_round_up(_START_SECONDS + weight_bytes // _LOAD_BYTES_PER_SECOND, 60), _MOST_START_SECONDS)
 
 
 def container_fault(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stoker.api.status import (
+    MAX_COUNT,
     Condition,
     InferenceServiceStatus,
     LayoutStatus,
@@ -97,24 +98,29 @@ def _layout(layout: Layout) -> LayoutStatus:
         resource_name=layout.resource_name,
         tensor=layout.tensor,
         pipeline=layout.pipeline,
-        max_length=layout.max_length,
+        max_length=_told(layout.max_length),
         max_sequences=layout.max_sequences,
         max_queued=layout.max_queued,
         gpu_layers=layout.gpu_layers,
         memory_fraction=str(layout.memory_fraction) if layout.gpus_per_pod else None,
         kv_dtype=layout.kv_dtype,
-        weight_bytes_per_rank=layout.weight_bytes_per_rank,
-        kv_bytes_per_token_per_rank=layout.kv_bytes_per_token_per_rank,
-        kv_tokens=None if layout.kv_tokens is None else max(layout.kv_tokens, 0),
+        weight_bytes_per_rank=_told(layout.weight_bytes_per_rank),
+        kv_bytes_per_token_per_rank=_told(layout.kv_bytes_per_token_per_rank),
+        kv_tokens=_told(layout.kv_tokens),
         max_concurrency=None if layout.max_concurrency is None else str(layout.max_concurrency),
-        memory_request_bytes=layout.memory_request_bytes,
+        memory_request_bytes=min(layout.memory_request_bytes, MAX_COUNT),
         cpu_request_millicores=layout.cpu_request_millicores,
         startup_budget_seconds=layout.startup_budget_seconds,
-        short_by_bytes=layout.short_by_bytes,
+        short_by_bytes=_told(layout.short_by_bytes),
         reasons=_texts(layout.reasons, 16),
         suggestions=_texts((suggestion.summary for suggestion in layout.suggestions), 8),
         origins=tuple(_origins(layout)) or None,
     )
+
+
+def _told(count: int | None) -> int | None:
+    """Return a figure within the bounds of the status: specs and configurations may describe what nobody can build."""
+    return None if count is None else min(max(count, 0), MAX_COUNT)
 
 
 def _origins(layout: Layout) -> Iterator[Origin]:

@@ -54,6 +54,10 @@ def test_the_time_to_start_grows_with_the_bytes_to_load(gigabytes: int, minutes:
     assert startup_budget_seconds(gigabytes * 10**9) == minutes * 60
 
 
+def test_no_start_is_waited_for_longer_than_a_day() -> None:
+    assert startup_budget_seconds(10**21) == 24 * 3600
+
+
 def test_half_an_hour_for_a_model_that_is_not_known() -> None:
     assert startup_budget_seconds(None) == 1800
 

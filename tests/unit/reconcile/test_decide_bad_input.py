@@ -1,11 +1,15 @@
 """The decision: references, and input that cannot be rendered."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from stoker.api.crd import object_schema
+from stoker.api.structural import check
 from stoker.plan.snapshot import ReferenceView
-from tests.builders.specs import a_spec
+from tests.builders.configs import a_config
+from tests.builders.specs import SpecBuilder, a_spec
 from tests.unit.reconcile.support import H100, TOO_LARGE, WITH_SECRET, a_life, kinds, revision_of, secret, stalled
 
 
@@ -164,3 +168,33 @@ def test_an_unknown_model_starts_all_the_same() -> None:
     decision = a_life(a_spec().on(H100).model("hf://acme/unheard-of")).reconcile()
     assert "Deployment" in kinds(decision)
     assert stalled(decision) is None
+
+
+INLINE = {"layers": 1024, "attentionHeads": 4096, "headDim": 2**20, "hiddenSize": 2**20, "parameterCount": 10**15}
+ABSURD = {
+    "memory of a CPU engine": a_spec().on_cpu("999999999999999Ti"),
+    "memory of a GPU": a_spec().on(memory="999999999999999Ti"),
+    "a model": a_spec().on(H100).facts(**INLINE, maxContextLength=10**8),
+    "a vocabulary": a_spec().on(H100).facts(**{**INLINE, "vocabularySize": 10**15, "parameterCount": 10**15}),
+}
+
+
+@pytest.mark.parametrize("spec", ABSURD.values(), ids=ABSURD)
+def test_numbers_beyond_every_device_get_a_status(spec: SpecBuilder) -> None:
+    """A layout that the status cannot hold would end every reconcile of the service without a word."""
+    status = a_life(spec).reconcile().status
+    assert status is not None
+    assert not list(check(object_schema()["properties"]["status"], status, "status"))
+
+
+@pytest.mark.parametrize("kind", ["linear", "dynamic"])
+def test_a_model_whose_scaling_leaves_no_token_is_unknown(kind: str) -> None:
+    config = json.dumps(a_config(rope_scaling={"rope_type": kind, "factor": 1e-9}))
+    view = ReferenceView(
+        "ConfigMap", "c", "spec.model.facts.configMapName", exists=True, data={"config.json": config}, digest="d"
+    )
+    life = a_life(a_spec().on(H100).set("model.facts.configMapName", "c"), references=(view,))
+    status = life.reconcile().status
+    assert status is not None
+    assert status["layout"]["verdict"] == "Unknown"
+    assert "rope_scaling.factor" in status["layout"]["reasons"][0]

@@ -39,7 +39,6 @@ CALM_SECONDS = 0.2
 
 STUCK_SECONDS = 120.0
 RESTART_SECONDS = 1.0
-STOP_SECONDS = 5.0
 
 log = logging.getLogger("stoker")
 
@@ -65,7 +64,9 @@ class Operator:
         self._references = ReferenceReader(self._client, self._add)
         self._logs = LogReader(self._client, self._add)
         self._upkeep = self._make_upkeep(resources)
-        self._workers = Workers(self.queue, Reconciler(self._parts(identity)).reconcile, options.workers, self._count)
+        self._reconciler = Reconciler(self._parts(identity))
+        self._workers = Workers(self.queue, self._reconciler.reconcile, options.workers, self._count)
+        self._stopping: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._complete = False
         self._nodes_changed = False
@@ -76,20 +77,22 @@ class Operator:
 
     def seen(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Keep an object, and queue the service that it concerns if anything of interest has changed."""
-        changed = self.cache.put(kind, raw)
         self.expectations.seen(raw["metadata"]["uid"], version_of(raw))
-        self.metrics.events_seen.labels(kind, str(changed).lower()).inc()
-        if changed and not self.ledger.defers(kind, raw):
-            self._concerns(kind, raw)
+        self.metrics.events_seen.labels(kind, str(self._keep(kind, raw)).lower()).inc()
 
     def gone(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Forget an object, and queue the service that it concerned."""
-        key = self.cache.key_of(kind, raw) if kind != "Node" else None
-        self.cache.remove(kind, raw["metadata"]["uid"], version_of(raw))
-        self.expectations.forget(raw["metadata"]["uid"])
+        uid = raw["metadata"]["uid"]
+        # Of an object whose deletion was missed, only its name is told: then what is kept of it says whose it was.
+        key = self.cache.key_of(kind, raw) or self.cache.key_of_kept(kind, uid) if kind != "Node" else None
+        self.cache.remove(kind, uid, version_of(raw))
+        self.expectations.forget(uid)
         self.metrics.events_seen.labels(kind, "true").inc()
-        if key is not None:
-            self._add(key)
+        if key is None:
+            return
+        if kind == INFERENCE_SERVICE.kind:
+            self._reconciler.forget(key)  # also in a replica that does not lead: its Secrets are not read any more
+        self._add(key)
 
     def complete(self) -> None:
         """Note that everything has been listed once: from now on the cache can be trusted."""
@@ -139,6 +142,13 @@ class Operator:
         return connection_info(await load_configuration(self._options.kubeconfig, self._options.context))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _keep(self, kind: str, raw: Mapping[str, Any]) -> bool:
+        """Keep an object however it came, and queue its service if anything of interest has changed."""
+        changed = self.cache.put(kind, raw)
+        if changed and not self.ledger.defers(kind, raw):
+            self._concerns(kind, raw)
+        return changed
 
     def _concerns(self, kind: str, raw: Mapping[str, Any]) -> None:
         if kind == "Node":
@@ -194,17 +204,20 @@ class Operator:
             self._add_all()
             self._workers.start()
         else:
-            self._loop.create_task(self._workers.stop(), name="stop workers")
+            self._stopping = self._loop.create_task(self._workers.stop(), name="stop workers")
 
     def _count(self, result: str, seconds: float) -> None:
         self._last_result_at = self._loop.time()
         self.metrics.reconciles.labels(result).inc()
         self.metrics.reconcile_seconds.observe(seconds)
+        if self.queue.core.overflowed and not len(self.queue.core):
+            self.queue.core.overflowed = False
+            self._add_all()  # which keys were refused is not known
 
     def _make_upkeep(self, resources: tuple[Resource, ...]) -> Upkeep:
         selections = [(resource, OWN_OBJECTS if resource in LABELLED else "") for resource in resources]
         upkeep = Upkeep(self._client, self.cache, self.expectations, selections)
-        upkeep.seen, upkeep.gone = self.seen, self.gone
+        upkeep.seen, upkeep.gone = self._keep, self.gone  # what was read, the stream still owes
         return upkeep
 
     def _parts(self, identity: str) -> Parts:

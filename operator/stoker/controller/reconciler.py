@@ -101,7 +101,7 @@ class Reconciler:
         """Bring one service about. Returns after how many seconds it wants to be looked at again. Raises ApiError."""
         entry = self._parts.cache.service(key)
         if entry is None or entry.deleting:
-            self._forget(key)
+            self.forget(key)
             return None  # its children go with it, by their owner references (N5)
         memory = self._memory(key, entry)
         await self._look_at_foreign(memory)
@@ -271,7 +271,8 @@ class Reconciler:
             memory = self._memories[key] = Memory(entry.uid)
         return memory
 
-    def _forget(self, key: ServiceKey) -> None:
+    def forget(self, key: ServiceKey) -> None:
+        """Forget what is remembered of a service that is gone."""
         self._memories.pop(key, None)
         self._parts.references.forget(key)
 

@@ -55,6 +55,7 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.watching.chunk_size = 500
     settings.queueing.worker_limit = None  # a limit below the number of indexed objects is a deadlock in kopf
     settings.queueing.idle_timeout = 1.0
+    settings.queueing.exit_timeout = 0.5
     settings.execution.max_workers = 1
     for resource in LABELLED:
         select(settings, resource, OWN_OBJECTS)

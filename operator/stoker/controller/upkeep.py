@@ -20,13 +20,14 @@ LAG_SECONDS = 1.0
 
 log = logging.getLogger("stoker.upkeep")
 
-Seen = Callable[[str, dict[str, Any]], None]
+Tell = Callable[[str, dict[str, Any]], object]
 
 
 class Upkeep:
     """Keeps the cache true where a watch stream failed to.
 
-    ``selections`` says for each kind what is watched. ``seen`` and ``gone`` are where the streams lead to.
+    ``selections`` says for each kind what is watched. ``seen`` is told of what was read, ``gone`` of what is no more.
+    What was read is still owed by the stream: a stream that stays silent is found by that.
     """
 
     def __init__(
@@ -37,8 +38,8 @@ class Upkeep:
         self._expectations = expectations
         self._selections = {resource.kind: (resource, labels) for resource, labels in selections}
         self._asked: set[str] = set()
-        self.seen: Seen = lambda kind, raw: None
-        self.gone: Seen = lambda kind, raw: None
+        self.seen: Tell = lambda kind, raw: None
+        self.gone: Tell = lambda kind, raw: None
         self.loop_lag_seconds = 0.0
 
     async def check_expectations(self) -> None:

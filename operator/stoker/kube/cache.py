@@ -219,6 +219,12 @@ class Cache:
         # Whoever owns it: it concerns the service whose child's name it has (N22).
         return self._named.get((metadata.get("namespace") or "", metadata["name"]))
 
+    def key_of_kept(self, kind: str, uid: str) -> ServiceKey | None:
+        """Return the key of the service that a kept object concerns, by what it is grouped by."""
+        group = self.shelf(kind).group_of(uid)
+        found = self.services.of(group) if isinstance(group, tuple) else [self.services.get(str(group))]
+        return (found[0].namespace, found[0].name) if found and found[0] else None
+
 
 def child_names(name: str) -> tuple[str, str]:
     """Return the names under which the children of a service stand."""

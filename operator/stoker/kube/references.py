@@ -14,7 +14,7 @@ import logging
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.kube.cache import ServiceKey
@@ -91,16 +91,28 @@ class ReferenceReader:
 
     async def _read_again(self, key: ServiceKey) -> None:
         known = self._read.get(key)
-        if known and await self._read_now(key, known.named, known.uid, known.generation) != known.views:
+        if known is None:
+            return
+        views = await self._views(key, known.named, known.uid)
+        if self._read.get(key) is not known:
+            return  # the service went meanwhile, or was read for its new spec
+        self._keep(key, replace(known, at=_now(), views=views))
+        if views != known.views:
             self._on_change(key)
 
     async def _read_now(
         self, key: ServiceKey, named: tuple[Named, ...], uid: str, generation: int
     ) -> tuple[ReferenceView, ...]:
-        views = tuple([await self._view(each, key[0], uid) for each in named])
-        self._read[key] = _Read(generation, _now(), views, named, uid)
-        self._again.add_after(key, AGAIN_SECONDS * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, no secret
+        views = await self._views(key, named, uid)
+        self._keep(key, _Read(generation, _now(), views, named, uid))
         return views
+
+    async def _views(self, key: ServiceKey, named: tuple[Named, ...], uid: str) -> tuple[ReferenceView, ...]:
+        return tuple([await self._view(each, key[0], uid) for each in named])
+
+    def _keep(self, key: ServiceKey, read: _Read) -> None:
+        self._read[key] = read
+        self._again.add_after(key, AGAIN_SECONDS * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, no secret
 
     async def _view(self, named: Named, namespace: str, service_uid: str) -> ReferenceView:
         resource = REFERENCES[named.kind]

@@ -1,0 +1,73 @@
+"""What the operator makes of objects that were seen, read or missed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from kubernetes.aio.client import Configuration
+
+from stoker.controller.operator import Operator
+from stoker.controller.options import parse_options
+from stoker.kube.expectations import Expectation
+from stoker.kube.naming import Named
+from stoker.kube.references import _Read
+from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, POD
+from tests.builders.objects import a_stored_pod, an_object
+
+KEY = ("team-a", "chat")
+
+
+@pytest.fixture
+async def operator() -> AsyncIterator[Operator]:
+    """An operator that leads, has listed everything, and talks to nobody."""
+    options = parse_options(["--metrics-port", "0"], {})
+    found = Operator(options, Configuration(), (INFERENCE_SERVICE, DEPLOYMENT, POD))
+    found.seen("InferenceService", an_object("InferenceService", uid="svc", spec={}))
+    found.elector.state.renewed(found._loop.time())
+    found._complete = True
+    yield found
+    found.elector.state.lost()  # there is no Lease to give back
+    await found.stop()
+
+
+def a_child(version: int) -> dict[str, Any]:
+    return an_object("Deployment", version=version, owner="svc")
+
+
+async def test_a_write_that_was_read_and_not_watched_is_still_owed_by_the_stream(operator: Operator) -> None:
+    operator.expectations.expect("uid-Deployment-chat", Expectation("Deployment", *KEY, 5, since=0.0))
+    operator._upkeep.seen("Deployment", a_child(5))
+    assert operator.expectations.silent_kinds(61.0) == ["Deployment"]
+    operator.seen("Deployment", a_child(5))
+    assert operator.expectations.silent_kinds(61.0) == []
+
+
+async def test_what_was_read_instead_of_watched_queues_its_service(operator: Operator) -> None:
+    operator._upkeep.seen("Deployment", a_child(5))
+    assert operator.queue.core.delayed == 1
+
+
+async def test_a_pod_whose_deletion_was_missed_queues_its_service(operator: Operator) -> None:
+    pod = a_stored_pod()
+    operator.seen("Pod", pod)
+    operator.queue.core._later.clear()
+    uid = pod["metadata"]["uid"]
+    operator._upkeep.gone("Pod", {"metadata": {"uid": uid, "namespace": "team-a", "name": "chat-0"}})
+    assert operator.queue.core.take(operator._loop.time()) == KEY
+
+
+async def test_the_references_of_a_service_that_is_gone_are_not_read_any_more(operator: Operator) -> None:
+    operator._references._keep(KEY, _Read(1, 0.0, (), (Named("Secret", "key", "spec.pod.env"),), "svc"))
+    operator.elector.state.lost()  # a replica that does not lead reconciles nothing
+    operator.gone("InferenceService", an_object("InferenceService", uid="svc", version=2, spec={}))
+    assert operator._references._read == {}
+
+
+async def test_keys_that_a_full_queue_refused_are_queued_when_it_is_empty(operator: Operator) -> None:
+    operator.queue.core.max_keys = 0
+    operator.queue.add(KEY)
+    operator.queue.core.max_keys = 10
+    operator._count("done", 0.1)
+    assert operator.queue.core.take(operator._loop.time()) == KEY

@@ -181,8 +181,8 @@ class Reconciler:
         attempt, owner = Attempt(), Owner(entry.uid, entry.name)
         if decision.create_revision is not None:
             await self._one(attempt, decision.create_revision, self._parts.writer.ensure_revision, owner)
-            if attempt.failures or attempt.foreign or attempt.namespace_ends:
-                return attempt
+            if attempt.failures or attempt.foreign or attempt.namespace_ends or attempt.look_again:
+                return attempt  # nothing runs that is not stored
         first = [child for child in decision.apply if child["kind"] != "Deployment"]
         last = [child for child in decision.apply if child["kind"] == "Deployment"]
         for children in (first, last):

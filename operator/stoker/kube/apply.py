@@ -20,7 +20,7 @@ from stoker.kube.ledger import Ledger
 from stoker.kube.ownership import as_apply_entries, covers, others_fields, owned_fields
 from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION
 from stoker.kube.snapshot import Owner, seen_by
-from stoker.kube.views import CHILD_MANAGER, ChildEntry, child_entry, object_ref
+from stoker.kube.views import CHILD_MANAGER, ChildEntry, child_entry
 from stoker.plan.snapshot import ObjectRef
 from stoker.render.meta import applied_hash
 
@@ -77,9 +77,11 @@ class ChildWriter:
             raw = await self._client.create(CONTROLLER_REVISION, metadata["namespace"], manifest, CHILD_MANAGER)
         except AlreadyExists:
             raw = await self._client.get(CONTROLLER_REVISION, metadata["namespace"], metadata["name"])
-            ref = object_ref("ControllerRevision", raw)
+            ref = seen_by(owner, child_entry("ControllerRevision", raw))
             if ref.controller_uid != owner.uid:
                 return Outcome(Result.FOREIGN, ref)
+            if ref.terminating:
+                return Outcome(Result.TERMINATING)
         self._ledger.book("ControllerRevision", raw)
         return Outcome(Result.CREATED)
 

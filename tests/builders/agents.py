@@ -39,7 +39,7 @@ def agent_config(**changes: Any) -> AgentConfig:
         "longest_prefill_seconds": 30,
         "settle_seconds": 1,
         "quiet_seconds": 1,
-        "drain_budget_seconds": 60,
+        "drain_budget_seconds": 3600,
         "drain_token": TOKEN,
         **changes,
     }

@@ -79,6 +79,7 @@ class Observer:
         self.limits = limits or Limits(config.longest_prefill_seconds, config.startup_budget_seconds)
         self._engine, self._listener, self._store, self._clock, self._rhythm = engine, listener, store, clock, rhythm
         self._drain: Drain | None = None
+        self._drain_done: Done | None = None
         self._drain_callers = 0
         self._drain_limits = DrainLimits(config.settle_seconds, config.quiet_seconds, config.drain_budget_seconds)
         self._hurry = asyncio.Event()
@@ -228,8 +229,11 @@ class Observer:
                 await asyncio.sleep(self._rhythm.drain_check)
 
     def _drain_ending(self) -> Done | None:
+        """The end of the drain, the same for all that wait for it."""
         self.look()
-        return drains.ending(self._drain, self.phase, self._clock(), self._drain_limits) if self._drain else None
+        if self._drain_done is None and self._drain is not None:
+            self._drain_done = drains.ending(self._drain, self.phase, self._clock(), self._drain_limits)
+        return self._drain_done
 
     @asynccontextmanager
     async def _draining(self) -> AsyncIterator[None]:
@@ -245,7 +249,7 @@ class Observer:
         finally:
             self._drain_callers -= 1
             if self._drain_callers == 0:
-                self._drain = None
+                self._drain = self._drain_done = None
             self._tell()
 
 

@@ -47,8 +47,16 @@ async def engine(shared_engine: Engine) -> AsyncIterator[Engine]:
     await shared_engine.set()
 
 
+@pytest.fixture
+def own_engine() -> Iterator[Engine]:
+    """An engine of the test's own, not started yet."""
+    engine = Engine()
+    yield engine
+    engine.kill()
+
+
 @pytest.fixture(params=sorted(SPELLINGS))
-def own_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """An engine of the test's own, of each spelling in turn, not started yet."""
     engine = Engine(spelling=request.param)
     yield engine

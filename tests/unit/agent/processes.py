@@ -32,7 +32,7 @@ QUICK = Rhythm(watch=0.05, metrics=0.05, retry_limit=0.1, drain_check=0.02)
 SOURCES = str(Path(stoker.__file__).parents[1])
 LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); from stoker.agent.main import main; sys.exit(main())"
 """As in an image: the package lies in a folder that only the command knows."""
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 """How long a test waits for what must come: the machine may be busy with other work."""
 
 
@@ -45,7 +45,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = PATIE
     """Wait until the condition holds."""
     end = time.monotonic() + seconds
     while not await condition():
-        assert time.monotonic() < end, "the awaited state did not come"
+        assert time.monotonic() < end, f"the awaited state did not come: {getattr(condition, '__self__', condition)}"
         await asyncio.sleep(0.02)
 
 
@@ -155,7 +155,7 @@ class Agent:
 
 @asynccontextmanager
 async def agent(
-    config: AgentConfig, health_seconds: float = 0.5, silence_seconds: float = 60.0, watching: bool = True
+    config: AgentConfig, health_seconds: float = 10.0, silence_seconds: float = 60.0, watching: bool = True
 ) -> AsyncIterator[Agent]:
     """Run an agent in this process, faster than a real one."""
     limits = Limits(config.longest_prefill_seconds, config.startup_budget_seconds, silence_seconds)

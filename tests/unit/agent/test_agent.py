@@ -20,11 +20,11 @@ from tests.unit.agent.conftest import Configure
 from tests.unit.agent.processes import Engine, agent, get, until
 
 
-async def test_from_nothing_to_ready(own_engine: Engine, configure: Configure) -> None:
-    own_engine.load_seconds = 1.0
-    async with agent(configure(own_engine, warmup=WarmupConfig(requests=3))) as it:
+async def test_from_nothing_to_ready(each_engine: Engine, configure: Configure) -> None:
+    each_engine.load_seconds = 1.0
+    async with agent(configure(each_engine, warmup=WarmupConfig(requests=3))) as it:
         assert (await it.probe("startup"), await it.probe("readiness"), await it.probe("liveness")) == (503, 503, 200)
-        own_engine.start()
+        each_engine.start()
         phases: list[str] = []
 
         async def ready() -> bool:
@@ -33,9 +33,9 @@ async def test_from_nothing_to_ready(own_engine: Engine, configure: Configure) -
 
         await until(ready)
         assert "Starting" in phases
-        assert "Loading" in phases or own_engine.spelling == "vllm"
+        assert "Loading" in phases or each_engine.spelling == "vllm"
         assert await it.probe("startup") == 200
-        assert (await own_engine.figures())["paths"] == ["/v1/chat/completions"] * 3
+        assert (await each_engine.figures())["paths"] == ["/v1/chat/completions"] * 3
 
 
 async def test_no_warm_up_request_means_no_warm_up(engine: Engine, configure: Configure) -> None:
@@ -82,17 +82,17 @@ async def test_another_model_on_the_port_is_not_a_start(engine: Engine, configur
 
 
 async def test_a_killed_engine_is_not_ready_at_the_next_probe_and_warmed_anew(
-    own_engine: Engine, configure: Configure
+    each_engine: Engine, configure: Configure
 ) -> None:
-    await own_engine.started()
-    async with agent(configure(own_engine, warmup=WarmupConfig(requests=2))) as it:
+    await each_engine.started()
+    async with agent(configure(each_engine, warmup=WarmupConfig(requests=2))) as it:
         await until(it.is_ready)
-        own_engine.kill()
+        each_engine.kill()
         assert (await it.probe("readiness"), await it.probe("liveness")) == (503, 200)
-        await own_engine.started()
+        await each_engine.started()
         await until(it.is_ready)
         assert it.observer.state.incarnation == 2
-        assert (await own_engine.figures())["paths"] == ["/v1/chat/completions"] * 2
+        assert (await each_engine.figures())["paths"] == ["/v1/chat/completions"] * 2
 
 
 async def test_a_restart_that_fell_between_two_looks_is_seen_by_the_probe_itself(
@@ -114,7 +114,7 @@ async def test_a_stopped_process_is_found_dead_though_it_accepts_connections(
     own_engine: Engine, configure: Configure
 ) -> None:
     await own_engine.started()
-    async with agent(configure(own_engine), health_seconds=0.2, silence_seconds=2.0) as it:
+    async with agent(configure(own_engine), health_seconds=1.0, silence_seconds=4.0) as it:
         await until(it.is_ready)
         own_engine.signal(signal.SIGSTOP)
         try:
@@ -144,10 +144,10 @@ async def test_a_worker_that_hangs_behind_a_healthy_front_is_found(own_engine: E
 
 
 async def test_a_busy_engine_is_alive_and_ready(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, longest_prefill_seconds=1), silence_seconds=1.0) as it:
+    async with agent(configure(engine, longest_prefill_seconds=4), silence_seconds=1.0) as it:
         await until(it.is_ready)
         await engine.set(token_seconds=0.1)
-        chats = asyncio.gather(*(engine.chat(tokens=40) for _ in range(4)))
+        chats = asyncio.gather(*(engine.chat(tokens=60) for _ in range(4)))
         while not chats.done():
             assert (await it.probe("liveness"), await it.probe("readiness")) == (200, 200)
             await asyncio.sleep(0.1)
@@ -251,12 +251,12 @@ async def test_without_a_state_directory_it_works_and_says_so(
 # ---- drain ----------------------------------------------------------------------------------------------------------
 
 
-async def test_N10_a_drain_holds_until_the_open_streams_have_ended(own_engine: Engine, configure: Configure) -> None:
-    await own_engine.started()
-    async with agent(configure(own_engine)) as it:
+async def test_N10_a_drain_holds_until_the_open_streams_have_ended(each_engine: Engine, configure: Configure) -> None:
+    await each_engine.started()
+    async with agent(configure(each_engine)) as it:
         await until(it.is_ready)
-        await own_engine.set(token_seconds=0.2)
-        streams = asyncio.gather(*(own_engine.chat(tokens=20) for _ in range(20)))
+        await each_engine.set(token_seconds=0.2)
+        streams = asyncio.gather(*(each_engine.chat(tokens=20) for _ in range(20)))
         await asyncio.sleep(0.5)
         drain = asyncio.create_task(it.drain())
         await until(it.is_draining)
@@ -372,9 +372,9 @@ async def test_an_agent_whose_loops_stand_still_calls_itself_dead(configure: Con
         assert await it.probe("agent/live") == 503
 
 
-async def test_metrics_tell_the_engine_and_the_agent(own_engine: Engine, configure: Configure) -> None:
-    await own_engine.started()
-    async with agent(configure(own_engine)) as it:
+async def test_metrics_tell_the_engine_and_the_agent(each_engine: Engine, configure: Configure) -> None:
+    await each_engine.started()
+    async with agent(configure(each_engine)) as it:
         await until(it.is_ready)
 
         async def page_is_read() -> bool:
@@ -394,7 +394,7 @@ async def test_metrics_tell_the_engine_and_the_agent(own_engine: Engine, configu
             "stoker_engine_generation_tokens_total": "8",
             "stoker_engine_steps_total": "8",
         }
-        own_engine.kill()
+        each_engine.kill()
         assert "stoker_engine_steps_total" not in (await get(it.port, "/metrics"))[1], (
             "figures of an engine that is gone"
         )

@@ -239,6 +239,12 @@ BAD: Mapping[str, Bad] = {
         a_spec().on_cpu().set("execution.cudaGraphs", "Enabled"), "spec.execution.cudaGraphs", "run on GPUs"
     ),
     "llama.cpp without a file": Bad(_cpp().model("pvc://models"), "spec.model.source", "reads .gguf files"),
+    "llama.cpp with a claim named like a file": Bad(
+        _cpp().model("pvc://models.gguf"), "spec.model.source", "reads .gguf files"
+    ),
+    "llama.cpp with a repository named like a file": Bad(
+        _cpp().model("hf://acme/model.gguf"), "spec.model.source", "reads .gguf files"
+    ),
     "prompt longer than a step": Bad(
         a_spec().max_length(8192).set("batching", {"chunkedPrefill": "Disabled", "maxBatchedTokens": 4096}),
         "spec.batching.maxBatchedTokens",

@@ -1,12 +1,13 @@
 """The InferenceService: one model, declared as it shall be served."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
 from stoker.api.base import ApiModel
-from stoker.api.cel import Rule
+from stoker.api.cel import Rule, raw
 from stoker.api.engine import (
     Accelerator,
     Batching,
@@ -50,6 +51,8 @@ def _chunks_hold_context(spec: "InferenceServiceSpec") -> bool:
     return batching.max_batched_tokens >= context.max_length
 
 
+_GGUF_FILE = "^(hf://[^/]+/[^/]+|pvc://[^/]+)/.+[.]gguf$"
+"""A .gguf file in a repository or on a claim: their own names may end so too."""
 _TENSOR = "(has(self.parallelism) && has(self.parallelism.tensor) ? self.parallelism.tensor : 1)"
 _PIPELINE = "(has(self.parallelism) && has(self.parallelism.pipeline) ? self.parallelism.pipeline : 1)"
 _GPU_LAYERS = "has(self.execution) && has(self.execution.gpuLayers)"
@@ -136,8 +139,8 @@ class InferenceServiceSpec(ApiModel):
             field="model.source",
             problem="llama.cpp reads .gguf files, and the path names none",
             remedy="end the source with the .gguf file: pvc://claim/model.gguf or hf://owner/name/model.gguf",
-            expression="self.engine.name != 'llama.cpp' || self.model.source.endsWith('.gguf')",
-            holds=lambda spec: not _is_llama_cpp(spec) or spec.model.source.endswith(".gguf"),
+            expression=f"self.engine.name != 'llama.cpp' || self.model.source.matches({raw(_GGUF_FILE)})",
+            holds=lambda spec: not _is_llama_cpp(spec) or bool(re.fullmatch(_GGUF_FILE, spec.model.source)),
         ),
         Rule(
             field="batching.maxBatchedTokens",

@@ -39,8 +39,8 @@ _FIELDS: Final = {
     "--threads-batch": "spec.resources.cpu",
 }
 _STOKER: Final = (
-    "--host", "--port", "--reuse-port", "--path", "--api-prefix", "--metrics", "--slots", "--props", "--ssl-key-file",
-    "--ssl-cert-file", "--device", "--log-disable", "--log-file", "--sleep-idle-seconds",
+    "--host", "--port", "--reuse-port", "--path", "--api-prefix", "--metrics", "--slots", "--props", "--webui",
+    "--ssl-key-file", "--ssl-cert-file", "--device", "--log-disable", "--log-file", "--sleep-idle-seconds",
 )  # fmt: skip
 _ROUTER: Final = ("--models-dir", "--models-preset", "--models-max", "--models-autoload", "--rpc")
 _TOOLS: Final = (
@@ -52,7 +52,12 @@ _TOOLS: Final = (
     "--webui-mcp-proxy",
 )
 _TASK: Final = ("--embeddings", "--reranking", "--pooling")
-_ENDS: Final = ("--help", "--version", "--cache-list", "--list-devices", "--completion-bash")
+_ENDS: Final = ("--help", "--usage", "--version", "--license", "--cache-list", "--list-devices", "--completion-bash")
+_PRESETS: Final = (
+    "--embd-gemma-default", "--fim-qwen-1.5b-default", "--fim-qwen-3b-default", "--fim-qwen-7b-default",
+    "--fim-qwen-7b-spec", "--fim-qwen-14b-spec", "--fim-qwen-30b-default", "--gpt-oss-20b-default",
+    "--gpt-oss-120b-default", "--vision-gemma-4b-default", "--vision-gemma-12b-default",
+)  # fmt: skip
 
 OWNERS: Final[Mapping[str, Owner]] = {
     **{option: by_field(path) for option, path in _FIELDS.items()},
@@ -63,6 +68,12 @@ OWNERS: Final[Mapping[str, Owner]] = {
         _TASK, Owner("makes another server than one that generates text, all that Stoker runs yet", "remove it")
     ),
     **dict.fromkeys(_ENDS, ENDS),
+    **dict.fromkeys(
+        _PRESETS,
+        Owner(
+            "serves another model, at another port and with a context of its own", "set spec.model.source and remove it"
+        ),
+    ),
     **dict.fromkeys(("--api-key", "--api-key-file"), ACCESS),
 }
 """Owners of options."""

@@ -37,10 +37,16 @@ def maker_image(spec: InferenceServiceSpec) -> str:
     """Return the makers' image of ``engine.version`` (or of the default version), for GPUs or for the CPU."""
     version = spec.engine.version or DEFAULT_VERSION
     if spec.accelerator is not None:
-        return f"{GPU_REPOSITORY}:v{version}"
+        return f"{GPU_REPOSITORY}:{_tag(version)}"
     release = parse_version(version)
     moved = release is None or release >= _CPU_IMAGE_MOVED
-    return f"{CPU_REPOSITORY if moved else OLD_CPU_REPOSITORY}:v{version}"
+    return f"{CPU_REPOSITORY if moved else OLD_CPU_REPOSITORY}:{_tag(version)}"
+
+
+def _tag(version: str) -> str:
+    """Return the makers' tag of a version: always with a patch, and without a local part, which no tag may hold."""
+    release = version.partition("+")[0]
+    return f"v{release}.0" if release.count(".") == 1 else f"v{release}"
 
 
 def version_faults(spec: InferenceServiceSpec) -> Iterator[Fault]:

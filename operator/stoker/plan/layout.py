@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import ROUND_DOWN, Decimal
-from typing import Final
+from decimal import Decimal
 
 from stoker.api.engine import Accelerator, Batching, Context, Quantization, Resources
 from stoker.api.faults import Fault
@@ -18,8 +17,6 @@ from stoker.plan.memory import Fit, concurrency, fit
 from stoker.plan.suggest import suggest
 from stoker.plan.types import EngineTraits, Layout, Placement, Suggestion, Verdict
 from stoker.plan.units import shown
-
-_CENT: Final = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +212,7 @@ def _memory_request(
 def _concurrency(tokens: int | None, max_length: int | None) -> Decimal | None:
     if tokens is None or max_length is None:
         return None
-    exact = concurrency(tokens, max_length)
-    return (Decimal(exact.numerator) / Decimal(exact.denominator)).quantize(_CENT, ROUND_DOWN)
+    return Decimal(int(concurrency(tokens, max_length) * 100)).scaleb(-2)
 
 
 def _origins(

@@ -53,6 +53,14 @@ def reasons(args: list[str], version: str | None = "b11434") -> list[str]:
         (["--embedding"], "remove it"),
         (["--sleep-idle-seconds", "5"], "remove it"),
         (["-h"], "remove it"),
+        (["--usage"], "remove it"),
+        (["--license"], "remove it"),
+        (["--webui"], "remove it"),
+        (["--fim-qwen-7b-default"], "spec.model.source"),
+        (["--fim-qwen-14b-spec"], "spec.model.source"),
+        (["--gpt-oss-120b-default"], "spec.model.source"),
+        (["--embd-gemma-default"], "spec.model.source"),
+        (["--vision-gemma-4b-default"], "spec.model.source"),
     ],
 )
 def test_an_owned_argument_is_refused_in_every_spelling(args: list[str], remedy: str) -> None:

@@ -187,6 +187,17 @@ def test_numbers_beyond_every_device_get_a_status(spec: SpecBuilder) -> None:
     assert not list(check(object_schema()["properties"]["status"], status, "status"))
 
 
+def test_a_model_that_keeps_nothing_in_a_container_beyond_measure_gets_a_status() -> None:
+    config = json.dumps(a_config(layer_types=["mlp", "mlp"]))
+    view = ReferenceView(
+        "ConfigMap", "c", "spec.model.facts.configMapName", exists=True, data={"config.json": config}, digest="d"
+    )
+    spec = a_spec().on_cpu("999999999999999Ti").set("model.facts.configMapName", "c").max_length(1)
+    status = a_life(spec, references=(view,)).reconcile().status
+    assert status is not None
+    assert not list(check(object_schema()["properties"]["status"], status, "status"))
+
+
 @pytest.mark.parametrize("kind", ["linear", "dynamic"])
 def test_a_model_whose_scaling_leaves_no_token_is_unknown(kind: str) -> None:
     config = json.dumps(a_config(rope_scaling={"rope_type": kind, "factor": 1e-9}))

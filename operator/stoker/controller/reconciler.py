@@ -135,11 +135,14 @@ class Reconciler:
         parts = self._parts
         service = entry.stored()
         references = await parts.references.of(key, service)
-        knows_held = parts.foreign_held.is_fresh and not _is_observed(service)
+        waits = any(pod.unschedulable_message for pod in pods_of(parts.cache, entry))
+        if waits:
+            await parts.foreign_held.refresh()  # the status tells what is free
+        knows_held = waits or (parts.foreign_held.is_fresh and not _is_observed(service))
         snapshot = self._snapshot(key, entry, memory, references, knows_held)
         decision = decide(snapshot, parts.settings)
         if decision.create_revision is not None and not knows_held:
-            # Only a new revision depends on what is free, so only then it is worth the asking.
+            # Else only a new revision depends on what is free, so only then it is worth the asking.
             await parts.foreign_held.refresh()
             snapshot = self._snapshot(key, entry, memory, references, True)
             decision = decide(snapshot, parts.settings)
@@ -155,6 +158,7 @@ class Reconciler:
             now=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             references=references,
             held=held,
+            held_is_known=parts.foreign_held.is_known,
             foreign=memory.foreign,
             failures=memory.failures,
             capabilities=parts.discovery.capabilities,

@@ -34,6 +34,8 @@ class ForeignHeld:
         self._client = client
         self._held: dict[str, dict[str, int]] = {}
         self._at: float | None = None
+        self.is_known = True
+        """Whether the last attempt to list succeeded."""
         self._lock = asyncio.Lock()
 
     @property
@@ -49,14 +51,16 @@ class ForeignHeld:
     async def refresh(self) -> None:
         """List the pods of others unless the last list is fresh. Whoever comes meanwhile waits for the same list.
 
-        Never raises: where pods cannot be listed, the last list stays and a line in the log says so.
+        Never raises: where pods cannot be listed, ``is_known`` and a line in the log say so.
         """
         async with self._lock:
             if self.is_fresh:
                 return
             try:
                 self._held = await self._list()
+                self.is_known = True
             except ApiError as problem:
+                self.is_known = False
                 log.warning("pods of others could not be listed", extra={"problem": problem.message})
             self._at = _now()
 

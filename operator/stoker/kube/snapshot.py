@@ -27,6 +27,7 @@ class Surroundings:
     now: str
     references: tuple[ReferenceView, ...] = ()
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    held_is_known: bool = True
     foreign: tuple[ObjectRef, ...] = ()
     """Objects without our label that stand under derived names; no watch shows them."""
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -45,6 +46,7 @@ def assemble(cache: Cache, entry: ServiceEntry, pods: tuple[PodView, ...], aroun
         pods=pods,
         nodes=tuple(cache.nodes),
         held=around.held,
+        held_is_known=around.held_is_known,
         references=around.references,
         revisions=tuple(_revisions(cache, entry)),
         create_failures=_create_failures(deployment),

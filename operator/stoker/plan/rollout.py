@@ -49,6 +49,8 @@ def choose_strategy(spec: InferenceServiceSpec, layout: Layout, snapshot: Snapsh
     what = _what(layout)
     if not snapshot.nodes:
         return _without_room(spec, f"no node is known on which {what} would be free")
+    if not snapshot.held_is_known:
+        return _without_room(spec, f"what the pods of others hold is not known, so that {what} may not be free")
     room = room_for_pods(spec, layout, snapshot)
     if room >= layout.pods_per_replica:
         return Strategy.SURGE, f"{what} of one more replica {'are' if layout.gpus_per_pod != 1 else 'is'} free"

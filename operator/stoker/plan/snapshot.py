@@ -168,6 +168,8 @@ class Snapshot:
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What all pods known to the operator hold on each node: node -> resource -> count, with ``cpu`` in millicores and
     ``memory`` in bytes."""
+    held_is_known: bool = True
+    """Whether ``held`` counts the pods of others; where they may not be listed, nobody knows what is free."""
     references: tuple[ReferenceView, ...] = ()
     revisions: tuple[RevisionView, ...] = ()
     create_failures: tuple[str, ...] = ()

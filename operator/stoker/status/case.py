@@ -32,6 +32,7 @@ class Case:
     layout: Layout | None = None
     nodes: tuple[NodeView, ...] = ()
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    held_is_known: bool = True
 
     def container(self, name: str) -> ContainerView | None:
         """Return the state of a container; None before the kubelet has told any."""

@@ -35,7 +35,7 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
     """
     key = outcome.revision.key if outcome.revision else None
     cases = [
-        Case(pod, outcome.spec, outcome.layout, snapshot.nodes, snapshot.held)
+        Case(pod, outcome.spec, outcome.layout, snapshot.nodes, snapshot.held, snapshot.held_is_known)
         for pod in snapshot.pods
         if not pod.ready and not pod.terminating and (key is None or pod.revision == key)
     ]

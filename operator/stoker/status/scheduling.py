@@ -61,7 +61,7 @@ def _devices(case: Case, said: str) -> str | None:
     need = case.pod.requests.get(resource, 0)
     offers = _offers(case, resource)
     most = max((offer.total for offer in offers), default=0)
-    return f"it needs {need} {resource} on one node, and {_listed(offers)}; {_remedy(need, most)}"
+    return f"it needs {need} {resource} on one node, and {_listed(offers, case.held_is_known)}; {_remedy(need, most)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,12 @@ def _untolerated(case: Case, node: NodeView, resource: str = GPU) -> Iterator[st
             yield f"{key}={value}:{effect}"
 
 
-def _listed(offers: list[_Offer]) -> str:
+def _listed(offers: list[_Offer], free_is_known: bool) -> str:
     if not offers:
         return "no node that it may use has any"
+    if not free_is_known:
+        totals = ", ".join(f"{offer.node} has {offer.total}" for offer in offers[:MAX_NODES])
+        return f"{totals} in all (how many are free is not known)"
     shown_offers = [f"{offer.node} has {offer.free} of {offer.total} free" for offer in offers[:MAX_NODES]]
     more = f" and {len(offers) - MAX_NODES} more nodes less" if len(offers) > MAX_NODES else ""
     return ", ".join(shown_offers) + more

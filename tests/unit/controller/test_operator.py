@@ -10,10 +10,14 @@ from kubernetes.aio.client import Configuration
 
 from stoker.controller.operator import Operator
 from stoker.controller.options import parse_options
+from stoker.controller.reconciler import Memory
+from stoker.kube.errors import Forbidden
 from stoker.kube.expectations import Expectation
+from stoker.kube.held import ForeignHeld
 from stoker.kube.naming import Named
 from stoker.kube.references import _Read
 from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, POD
+from stoker.plan.snapshot import Snapshot
 from tests.builders.objects import a_stored_pod, an_object
 
 KEY = ("team-a", "chat")
@@ -71,3 +75,37 @@ async def test_keys_that_a_full_queue_refused_are_queued_when_it_is_empty(operat
     operator.queue.core.max_keys = 10
     operator._count("done", 0.1)
     assert operator.queue.core.take(operator._loop.time()) == KEY
+
+
+async def look(operator: Operator, unschedulable: bool) -> Snapshot:
+    """Let the operator look at a service that its last status was about."""
+    service = an_object("InferenceService", uid="svc", version=2, spec={}, status={"observedGeneration": 1})
+    operator.seen("InferenceService", service)
+    waits = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+    pod = a_stored_pod(version=2 if unschedulable else 1, status={"conditions": [waits] if unschedulable else []})
+    operator.seen("Pod", pod)
+    entry = operator.cache.service(KEY)
+    assert entry is not None
+    snapshot, _ = await operator._reconciler._decide(KEY, entry, Memory("svc"))
+    return snapshot
+
+
+async def test_what_pods_of_others_hold_is_asked_for_when_a_pod_finds_no_place(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def listed(_: ForeignHeld) -> dict[str, dict[str, int]]:
+        return {"node": {"nvidia.com/gpu": 2}}
+
+    monkeypatch.setattr(ForeignHeld, "_list", listed)
+    assert (await look(operator, unschedulable=False)).held == {}
+    assert (await look(operator, unschedulable=True)).held == {"node": {"nvidia.com/gpu": 2}}
+
+
+async def test_N18_pods_of_others_that_cannot_be_listed_are_not_taken_for_none(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(_: ForeignHeld) -> dict[str, dict[str, int]]:
+        raise Forbidden("pods is forbidden")
+
+    monkeypatch.setattr(ForeignHeld, "_list", refused)
+    assert not (await look(operator, unschedulable=True)).held_is_known

@@ -55,6 +55,15 @@ def test_without_a_node_nothing_is_taken_for_free() -> None:
     assert reason == "no node is known on which 1 GPU would be free, and 1 of 2 replicas serve meanwhile"
 
 
+@pytest.mark.parametrize(("replicas", "expected"), [(1, Strategy.RECREATE), (2, Strategy.REPLACE)])
+def test_N18_what_is_not_known_to_be_free_counts_as_taken(replicas: int, expected: Strategy) -> None:
+    spec = a_spec().on(H100).replicas(replicas)
+    seen = Snapshot(service={}, now="2026-01-01T00:00:00Z", nodes=(a_node(gpus=8),), held_is_known=False)
+    strategy, reason = choose_strategy(spec.build(), planned(spec), seen)
+    assert strategy is expected
+    assert reason.startswith("what the pods of others hold is not known")
+
+
 @pytest.mark.parametrize("named", ["Surge", "Replace", "Recreate"])
 def test_a_strategy_that_the_spec_names_wins(named: str) -> None:
     spec = a_spec().on(H100).set("rollout.strategy", named)

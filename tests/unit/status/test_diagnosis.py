@@ -80,6 +80,13 @@ def test_nodes_that_the_pod_may_not_use_offer_nothing(closed: NodeView) -> None:
     assert "open has 2 of 2 free; lower spec.parallelism.tensor x pipeline to 2" in diagnosis.message
 
 
+def test_what_is_free_is_not_claimed_where_it_is_not_known() -> None:
+    case = Case(unplaced(said.NO_GPU_FREE, gpus=4), a_spec().build(), a_layout(), (OPEN,), held_is_known=False)
+    diagnosis = diagnose(case)
+    assert diagnosis is not None
+    assert "open has 2 in all (how many are free is not known)" in diagnosis.message
+
+
 @pytest.mark.parametrize("toleration", [{"key": "team", "operator": "Exists"}, {"operator": "Exists"}])
 def test_a_tolerated_node_offers_what_it_has(toleration: dict[str, str]) -> None:
     tainted = a_node("tainted", gpus=8, taints=(("team", "x", "NoSchedule"), ("nvidia.com/gpu", "", "NoSchedule")))

@@ -160,7 +160,7 @@ def test_a_paused_controller_manager_creates_no_pods_until_it_is_resumed(
 def test_two_control_planes_run_side_by_side(control_plane: ControlPlane) -> None:
     started = time.monotonic()
     with ControlPlane() as other:
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 60
         assert other.server != control_plane.server
         folder = other.folder
         assert "default" in other.kubectl("get", "namespaces", "-o", "name")

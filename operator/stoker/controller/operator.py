@@ -60,7 +60,7 @@ class Operator:
         self.elector = Elector(ungated, options.lease_namespace, options.lease_name, identity)
         self.elector.on_change = self._on_leadership
         self._client = ungated.gated(self.elector)
-        self.discovery = Discovery(self._client, self._on_capabilities)
+        self.discovery = Discovery(self._client, self._on_capabilities, next(iter(options.namespaces), None))
         self._references = ReferenceReader(self._client, self._add)
         self._logs = LogReader(self._client, self._add)
         self._upkeep = self._make_upkeep(resources)
@@ -216,7 +216,7 @@ class Operator:
 
     def _make_upkeep(self, resources: tuple[Resource, ...]) -> Upkeep:
         selections = [(resource, OWN_OBJECTS if resource in LABELLED else "") for resource in resources]
-        upkeep = Upkeep(self._client, self.cache, self.expectations, selections)
+        upkeep = Upkeep(self._client, self.cache, self.expectations, selections, self._options.namespaces)
         upkeep.seen, upkeep.gone = self._keep, self.gone  # what was read, the stream still owes
         return upkeep
 

@@ -26,17 +26,24 @@ Tell = Callable[[str, dict[str, Any]], object]
 class Upkeep:
     """Keeps the cache true where a watch stream failed to.
 
-    ``selections`` says for each kind what is watched. ``seen`` is told of what was read, ``gone`` of what is no more.
-    What was read is still owed by the stream: a stream that stays silent is found by that.
+    ``selections`` says for each kind what is watched, ``namespaces`` where (empty: everywhere). ``seen`` is told of
+    what was read, ``gone`` of what is no more. What was read is still owed by the stream: a stream that stays silent
+    is found by that.
     """
 
     def __init__(
-        self, client: Client, cache: Cache, expectations: Expectations, selections: Iterable[tuple[Resource, str]]
+        self,
+        client: Client,
+        cache: Cache,
+        expectations: Expectations,
+        selections: Iterable[tuple[Resource, str]],
+        namespaces: tuple[str, ...] = (),
     ) -> None:
         self._client = client
         self._cache = cache
         self._expectations = expectations
         self._selections = {resource.kind: (resource, labels) for resource, labels in selections}
+        self._namespaces = namespaces
         self._asked: set[str] = set()
         self.seen: Tell = lambda kind, raw: None
         self.gone: Tell = lambda kind, raw: None
@@ -80,8 +87,10 @@ class Upkeep:
         shelf = self._cache.shelf(kind)
         before = set(shelf.versions())
         stored: set[str] = set()
-        async for page in self._client.pages(resource, selection=Selection(labels=labels, metadata_only=True)):
-            stored.update(item["metadata"]["uid"] for item in page)
+        wanted = Selection(labels=labels, metadata_only=True)
+        for namespace in (self._namespaces if resource.namespaced else ()) or (None,):
+            async for page in self._client.pages(resource, namespace, wanted):
+                stored.update(item["metadata"]["uid"] for item in page)
         suspects = [uid for uid in before - stored if shelf.get(uid) is not None]
         for uid in suspects:
             namespace, name = shelf.name_of(uid)

@@ -26,11 +26,15 @@ log = logging.getLogger("stoker.discovery")
 
 
 class Discovery:
-    """Keeps ``capabilities`` up to date. ``on_change`` is told when they differ from before."""
+    """Keeps ``capabilities`` up to date. ``on_change`` is told when they differ from before.
 
-    def __init__(self, client: Client, on_change: Callable[[], None]) -> None:
+    ``namespace`` is one in which the operator may list; None where it may everywhere.
+    """
+
+    def __init__(self, client: Client, on_change: Callable[[], None], namespace: str | None = None) -> None:
         self._client = client
         self._on_change = on_change
+        self._namespace = namespace
         self._crd_version: str | None = None
         self._outdated: str | None = None
         self.capabilities = Capabilities()
@@ -63,7 +67,7 @@ class Discovery:
             document = await self._client.discover(resource.root)
             if all(each.get("name") != resource.plural for each in document.get("resources") or ()):
                 return ""
-            async for _ in self._client.pages(resource, selection=Selection(first_only=True)):
+            async for _ in self._client.pages(resource, self._namespace, Selection(first_only=True)):
                 break
         except NotFound:
             return ""

@@ -195,15 +195,16 @@ class Stage:
         for name in names or ("chat",):
             await self.until_condition(namespace, "Ready", "True", name=name)
 
-    async def until_quiet(self, seconds: float, within: float = WAIT_SECONDS) -> Audit:
-        """Wait until the operator has written nothing for a while; returns the log from then on."""
-        deadline, audit = time.monotonic() + within, self.audit()
+    async def until_quiet(self, seconds: float, namespace: str) -> None:
+        """Wait until the operator has written nothing in a namespace for a while."""
+        deadline = time.monotonic() + WAIT_SECONDS
         while True:
-            await asyncio.sleep(seconds)
-            if not audit.writes():
-                return audit
-            assert time.monotonic() < deadline, audit.writes()[-20:]
             audit = self.audit()
+            await asyncio.sleep(seconds)
+            written = [write for write in audit.writes() if f" {namespace}/" in write]
+            if not written:
+                return
+            assert time.monotonic() < deadline, written[-20:]
 
 
 def condition_of(service: Mapping[str, Any], type_: str) -> Json:

@@ -103,4 +103,4 @@ async def test_a_sabotaged_child_is_healed(stage: Stage, team: str, how: str) ->
 
     await until(healed, how)
     await stage.until_ready(team)
-    await stage.until_quiet(3.0)
+    await stage.until_quiet(2.0, team)

@@ -184,8 +184,8 @@ class Reconciler:
         """Write the revision, then what pods need, then the Deployment, then remove what is surplus."""
         attempt, owner = Attempt(), Owner(entry.uid, entry.name)
         if decision.create_revision is not None:
-            await self._one(attempt, decision.create_revision, self._parts.writer.ensure_revision, owner)
-            if attempt.failures or attempt.foreign or attempt.namespace_ends or attempt.look_again:
+            stored = await self._one(attempt, decision.create_revision, self._parts.writer.ensure_revision, owner)
+            if stored is not Result.CREATED:
                 return attempt  # nothing runs that is not stored
         first = [child for child in decision.apply if child["kind"] != "Deployment"]
         last = [child for child in decision.apply if child["kind"] == "Deployment"]
@@ -197,15 +197,17 @@ class Reconciler:
             await self._guarded(attempt, f"{ref.kind}/{ref.name}", self._parts.writer.delete(ref))
         return attempt
 
-    async def _one(self, attempt: Attempt, manifest: Mapping[str, Any], write: Write, owner: Owner) -> None:
+    async def _one(self, attempt: Attempt, manifest: Mapping[str, Any], write: Write, owner: Owner) -> Result | None:
+        """Write one object; a failure is noted, and there is no result."""
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         outcome = await self._guarded(attempt, f"{kind}/{name}", write(manifest, owner))
-        result = outcome.result if outcome is not None else "failed"
-        self._parts.metrics.children.labels(kind, result).inc()
+        result = outcome.result if outcome is not None else None
+        self._parts.metrics.children.labels(kind, result or "failed").inc()
         if outcome is not None and outcome.foreign is not None:
             attempt.foreign.append(outcome.foreign)
-        if result in (Result.STALE, Result.TERMINATING):
-            attempt.look_again = True
+        if result is not Result.UNCHANGED:
+            attempt.look_again = True  # most writes are followed by events that queue the service sooner; not all are
+        return result
 
     async def _guarded(self, attempt: Attempt, what: str, writing: Awaitable[T]) -> T | None:
         """Await a write; a failure is noted for the status, and the other children are written all the same."""

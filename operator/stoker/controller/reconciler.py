@@ -205,8 +205,8 @@ class Reconciler:
         self._parts.metrics.children.labels(kind, result or "failed").inc()
         if outcome is not None and outcome.foreign is not None:
             attempt.foreign.append(outcome.foreign)
-        if result in (Result.STALE, Result.TERMINATING):
-            attempt.look_again = True
+        if result is not Result.UNCHANGED:
+            attempt.look_again = True  # most writes are followed by events that queue the service sooner; not all are
         return result
 
     async def _guarded(self, attempt: Attempt, what: str, writing: Awaitable[T]) -> T | None:

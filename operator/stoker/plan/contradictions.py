@@ -84,6 +84,16 @@ def _stages(case: Case) -> Fault | None:
     return Fault("spec.parallelism.pipeline", problem, remedy, "TooManyStages")
 
 
+def _whole_gpus(case: Case) -> Fault | None:
+    """Slices of a GPU cannot exchange data, and shares of one may all lie on the same GPU (N13)."""
+    products = (case.spec.accelerator.products if case.spec.accelerator else None) or ()
+    part = next((product for product in products if "-MIG-" in product or product.endswith("-SHARED")), None)
+    if case.demand.world == 1 or part is None:
+        return None
+    problem = f"one replica takes {case.demand.world} GPUs, and {part} of spec.accelerator.products is a part of one"
+    return Fault("spec.parallelism", problem, "set tensor and pipeline to 1, or name whole GPUs", "PartsOfGPU")
+
+
 def _length(case: Case) -> Fault | None:
     wanted = (case.spec.context or Context()).max_length
     longest = case.model.max_length if case.model else None
@@ -184,6 +194,7 @@ def _shown(capability: Capability) -> str:
 _CHECKS: Final[Iterable[Callable[[Case], Fault | None]]] = (
     _heads,
     _stages,
+    _whole_gpus,
     _length,
     _whole_prompts,
     _sequences,

@@ -31,6 +31,7 @@ _MOST_START_SECONDS: Final = 24 * 3600
 """Ten terabytes from a slow source; probes count in 32 bits, and numbers of models have no such bound."""
 _MOST_SEQUENCES_BY_DEFAULT: Final = 4
 _MOST_KV_BYTES_BY_DEFAULT: Final = 8 * GIB
+_TOO_SMALL: Final = "ContainerTooSmall"
 
 
 def shm_bytes(traits: EngineTraits, world: int, on_gpu: bool) -> int:
@@ -101,20 +102,27 @@ def startup_budget_seconds(weight_bytes: int | None) -> int:
 def container_fault(
     spec: InferenceServiceSpec, demand: Demand, fitted: Fit | None, traits: EngineTraits
 ) -> Fault | None:
-    """Return what is wrong with ``spec.resources.memory`` of a GPU engine: it must hold what never leaves the host."""
-    stated = stated_memory(spec)
-    if stated is None or not demand.on_gpu:
+    """Return what is wrong with ``spec.resources.memory``: it must hold what never leaves the host.
+
+    A known model on the CPU has its verdict; of an unknown one no container that is too small for any may pass.
+    """
+    stated, least = stated_memory(spec), least_container(demand, fitted, traits)
+    if stated is None or stated >= least or (fitted and not demand.on_gpu):
         return None
-    shm = shm_bytes(traits, demand.world, on_gpu=True)
-    on_host = fitted.host_bytes if fitted else 0
-    least = shm + traits.host_overhead_bytes * demand.world + on_host
-    if stated >= least:
-        return None
-    parts = [f"shared memory ({shown(shm)})"] * bool(shm)
+    shm, on_host = shm_bytes(traits, demand.world, demand.on_gpu), fitted.host_bytes if fitted else 0
+    parts = [f"shared memory ({shown(shm)})"] * (demand.on_gpu and bool(shm))
     parts += [f"layers outside the GPU ({shown(on_host)})"] * bool(on_host)
     problem = f"{shown(stated)} cannot hold {' and '.join(['the processes of the engine', *parts])}"
-    remedy = f"set it to at least {quantity(_round_up(least, 256 * MIB))}, or remove it"
-    return Fault("spec.resources.memory", problem, remedy, "ContainerTooSmall")
+    return Fault("spec.resources.memory", problem, f"set it to at least {quantity(least)}, or remove it", _TOO_SMALL)
+
+
+def least_container(demand: Demand, fitted: Fit | None, traits: EngineTraits) -> int:
+    """Return the memory that the container cannot do without, in bytes and steps of 256 MiB."""
+    if demand.on_gpu:
+        shm, on_host = shm_bytes(traits, demand.world, on_gpu=True), fitted.host_bytes if fitted else 0
+        return _round_up(shm + traits.host_overhead_bytes * demand.world + on_host, 256 * MIB)
+    numerator, denominator = demand.memory_fraction.as_integer_ratio()
+    return _round_up(-(-traits.host_overhead_bytes * denominator // numerator), 256 * MIB)
 
 
 def _round_up(value: int, step: int) -> int:

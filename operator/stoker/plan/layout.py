@@ -102,7 +102,7 @@ def _layout(
         verdict=judged.verdict,
         reasons=judged.reasons,
         short_by_bytes=judged.short_by_bytes,
-        suggestions=_suggestions(facts, device, demand, traits, fitted, judged),
+        suggestions=_suggestions(facts, device, demand, traits, fitted, judged, host.stated_memory(spec)),
         faults=faults,
         origins=_origins(spec, traits, facts, device, demand),
     )
@@ -163,11 +163,17 @@ def _fits(demand: Demand, traits: EngineTraits, fitted: Fit) -> tuple[str, ...]:
 
 
 def _suggestions(
-    facts: Facts, device: AnyDevice, demand: Demand, traits: EngineTraits, fitted: Fit | None, judged: _Judgement
+    facts: Facts,
+    device: AnyDevice,
+    demand: Demand,
+    traits: EngineTraits,
+    fitted: Fit | None,
+    judged: _Judgement,
+    container: int | None,
 ) -> tuple[Suggestion, ...]:
     if judged.verdict is not Verdict.TOO_SMALL or fitted is None or isinstance(facts, UnknownFacts):
         return ()
-    return suggest(facts, demand, traits, device, fitted)
+    return suggest(facts, demand, traits, device, fitted, container)
 
 
 # ---- parts of the layout -------------------------------------------------------------------------------------------

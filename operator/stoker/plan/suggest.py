@@ -12,7 +12,7 @@ from stoker.facts.model import ModelFacts
 from stoker.facts.quantization import METHODS
 from stoker.plan.contradictions import tensor_is_valid
 from stoker.plan.demand import AnyDevice, Demand, default_batched_tokens
-from stoker.plan.host import container_for
+from stoker.plan.host import container_for, least_container
 from stoker.plan.inputs import STATED_MEMORY, Device
 from stoker.plan.memory import Fit, concurrency, fit, longest_that_fits
 from stoker.plan.types import EngineTraits, Suggestion
@@ -45,11 +45,22 @@ class _Search:
     traits: EngineTraits
     device: AnyDevice
     fitted: Fit
+    container: int | None
+    """The memory that the spec states for the container of the engine, in bytes."""
 
     def try_out(self, change: _Change) -> Suggestion | None:
-        """Return the change as a suggestion where it fits."""
+        """Return the change as a suggestion where it fits, with a container that holds it."""
         fitted = self.fit_with(change)
-        return Suggestion(change.fields, _summary(change, fitted, self.demand)) if fitted.fits else None
+        if not fitted.fits:
+            return None
+        change |= self._container(change, fitted)
+        return Suggestion(change.fields, _summary(change, fitted, self.demand))
+
+    def _container(self, change: _Change, fitted: Fit) -> _Change:
+        least = least_container(replace(self.demand, **change.values), fitted, self.traits)
+        if not self.demand.on_gpu or self.container is None or self.container >= least:
+            return _Change({}, {})
+        return _Change({"spec.resources.memory": quantity(least)}, {})
 
     def fit_with(self, change: _Change) -> Fit:
         """Return how the replica lies with the change."""
@@ -64,17 +75,19 @@ class _Search:
 
 
 def suggest(
-    facts: ModelFacts, demand: Demand, traits: EngineTraits, device: AnyDevice, fitted: Fit
+    facts: ModelFacts, demand: Demand, traits: EngineTraits, device: AnyDevice, fitted: Fit, container: int | None
 ) -> tuple[Suggestion, ...]:
     """Return up to four layouts that fit where ``fitted`` does not; empty where nothing would help.
 
-    First a single change: more GPUs (the fewest), smaller formats, fewer layers on the GPU, a larger container, fewer
-    or shorter sequences. Two changes at once only where neither more GPUs nor a smaller format is enough, and another
-    GPU only where nothing else is.
+    First a single change: more of each GPU, more GPUs (the fewest), smaller formats, fewer layers on the GPU, a larger
+    container, fewer or shorter sequences. Two changes at once only where neither more GPUs nor a smaller format is
+    enough, and another GPU only where nothing else is. ``container`` is what the spec states for the engine's
+    container, in bytes; it grows with a layout that needs more.
     """
-    search = _Search(facts, demand, traits, device, fitted)
+    search = _Search(facts, demand, traits, device, fitted, container)
     layouts, formats = tuple(_layouts(search)), tuple(_formats(search))
-    found = [*search.first_that_fits(layouts), *(it for change in formats if (it := search.try_out(change)))]
+    found = [*search.first_that_fits(_larger_share(search)), *search.first_that_fits(layouts)]
+    found += [*(it for change in formats if (it := search.try_out(change)))]
     found += [it for change in _host_changes(search) if (it := search.try_out(change))]
     if not found:
         found += search.first_that_fits(layout | change for layout in layouts for change in _all_together(formats))
@@ -82,6 +95,13 @@ def suggest(
     if not found:
         found += search.first_that_fits(_larger_gpus(search))
     return tuple(found[:MAX_SUGGESTIONS])
+
+
+def _larger_share(search: _Search) -> Iterator[_Change]:
+    """The engine's usual fraction of each GPU, where the spec gives it less."""
+    usual = search.traits.default_memory_fraction
+    if search.demand.on_gpu and search.demand.memory_fraction < usual:
+        yield _Change({"spec.accelerator.memoryFraction": str(usual)}, {"memory_fraction": usual})
 
 
 def _layouts(search: _Search) -> Iterator[_Change]:
@@ -154,6 +174,8 @@ def _smaller_loads(search: _Search) -> Iterator[_Change]:
     """Fewer sequences where each has a slot of its own, and shorter ones."""
     demand, traits = search.demand, search.traits
     length = longest_that_fits(search.fitted, demand, traits)
+    if length and search.facts.max_length:
+        length = min(length, search.facts.max_length)
     if length and length >= _SHORTEST:
         yield _Change({"spec.context.maxLength": str(length)}, {"max_length": length})
     if not traits.context_is_shared and demand.max_length:

@@ -192,7 +192,8 @@ def fits(view: View) -> Verdicted:
             return Verdicted(ConditionType.FITS, TRUE, "Fits", reasons or "the model fits")
         case Verdict.TOO_SMALL:
             return Verdicted(ConditionType.FITS, FALSE, "DoesNotFit", _with_ways(reasons, layout))
-    hint = "state the numbers in spec.model.facts, or the memory in spec.accelerator.memory"
+    memory = ", or the memory in spec.accelerator.memory" if layout.gpus_per_pod else ""
+    hint = f"state the numbers in spec.model.facts{memory}"
     return Verdicted(ConditionType.FITS, UNKNOWN, "NotEnoughKnown", f"{reasons}; {hint}; the pods start all the same")
 
 

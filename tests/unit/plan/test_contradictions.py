@@ -33,6 +33,16 @@ CASES: dict[str, tuple[SpecBuilder, str, tuple[str, ...]]] = {
         "spec.parallelism.tensor",
         ("71 attention heads and 1 key-value heads", "set it to one of 1"),
     ),
+    "N13 slices of a GPU": (
+        a_spec().on("NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", memory="40Gi").tensor(2).max_length(4096),
+        "spec.parallelism",
+        ("spec.accelerator.products", "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", "set tensor and pipeline to 1"),
+    ),
+    "a shared GPU": (
+        a_spec().on(H100, f"{H100}-SHARED").pipeline(2),
+        "spec.parallelism",
+        ("spec.accelerator.products", f"{H100}-SHARED", "whole GPUs"),
+    ),
     "stages": (
         a_spec().model("hf://google/gemma-2b").on(H100).pipeline(20),
         "spec.parallelism.pipeline",

@@ -32,6 +32,14 @@ def test_models_that_see_need_room_for_decoded_images() -> None:
     assert seeing.memory_request_bytes == planned(a_spec().on(H100)).memory_request_bytes + 8 * GIB
 
 
+@pytest.mark.parametrize("memory", ["1", "1Mi", "1Gi"])
+def test_a_container_that_no_engine_starts_in_is_refused_though_the_model_is_unknown(memory: str) -> None:
+    layout = planned(a_spec().model("hf://acme/unknown").on_cpu(memory))
+    assert [fault.path for fault in layout.faults] == ["spec.resources.memory"]
+    assert "set it to at least" in layout.faults[0].remedy
+    assert planned(a_spec().model("hf://acme/unknown").on_cpu("8Gi")).faults == ()
+
+
 def test_fields_win() -> None:
     layout = planned(a_spec().on(H100).set("resources", {"cpu": "1500m", "memory": "64Gi"}))
     assert (layout.cpu_request_millicores, layout.memory_request_bytes) == (1500, 64 * GIB)

@@ -70,6 +70,31 @@ def test_tensor_sizes_that_the_heads_do_not_allow_are_not_suggested() -> None:
     assert fields_of(quarter)[0] == {"spec.parallelism.tensor": "2", "spec.parallelism.pipeline": "2"}
 
 
+def test_no_length_beyond_that_of_the_model_is_suggested() -> None:
+    layout = planned(a_spec().on(H100).max_length(1_000_000))
+    assert {"spec.context.maxLength": "131072"} in fields_of(layout)
+    assert_suggestions_fit(a_spec().on(H100).max_length(1_000_000))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        a_spec().model(LLAMA_70B).on(H100).max_length(32768).set("resources.memory", "8Gi"),
+        a_spec().llama_cpp(source="pvc://m/x.F16.gguf").on(L4).set("resources.memory", "1Gi").max_length(65536),
+    ],
+)
+def test_a_container_that_would_be_too_small_grows_with_the_layout(spec: SpecBuilder) -> None:
+    spec = spec.facts(**NUMBERS) if "llama.cpp" in str(spec.raw()) else spec
+    assert any("spec.resources.memory" in fields for fields in fields_of(planned(spec)))
+    assert_suggestions_fit(spec)
+
+
+def test_a_fraction_that_leaves_most_of_the_gpu_idle_is_raised_first() -> None:
+    spec = a_spec().on(H100).max_length(8192).memory_fraction("0.1")
+    assert fields_of(planned(spec))[0] == {"spec.accelerator.memoryFraction": "0.9"}
+    assert_suggestions_fit(spec)
+
+
 def test_two_changes_at_once_where_one_is_not_enough() -> None:
     spec = a_spec().model("hf://meta-llama/Llama-3.1-405B-Instruct").on(H100).max_length(8192)
     first = fields_of(planned(spec))[0]

@@ -31,7 +31,7 @@ OPERATOR_SECONDS = 180.0
 READY_SECONDS = 180.0
 PORT = 8000
 AGENT_PORT = 9090
-FETCH = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=10).read().decode())"
+FETCH = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=int(sys.argv[2])).read().decode())"
 
 Json = dict[str, Any]
 
@@ -157,13 +157,13 @@ class Namespace:
         """Run a command of this machine in the cluster's network and return what it printed."""
         return run_inside(self.stage.cluster, *argv, stdin=stdin, seconds=seconds)
 
-    def fetch(self, address: str) -> str:
+    def fetch(self, address: str, seconds: int = 10) -> str:
         """Return the body that an address in the cluster's network answers with 200."""
-        return self.inside(sys.executable, "-c", FETCH, address, seconds=30)
+        return self.inside(sys.executable, "-c", FETCH, address, str(seconds), seconds=seconds + 20)
 
-    def agent_status(self, pod: Json) -> Json:
+    def agent_status(self, pod: Json, seconds: int = 10) -> Json:
         """Return what the agent of a pod says of its engine."""
-        return dict(json.loads(self.fetch(f"http://{pod['status']['podIP']}:{AGENT_PORT}/status")))
+        return dict(json.loads(self.fetch(f"http://{pod['status']['podIP']}:{AGENT_PORT}/status", seconds)))
 
     def processes(self, pod: Json, container: str) -> list[int]:
         """Return the host's pids of a container's processes, the main one first."""

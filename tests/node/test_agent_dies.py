@@ -1,0 +1,100 @@
+"""The agent dies, in part or as a whole: the engine goes on, and so do its requests."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.node.support import Json, Namespace, container_of, is_ready, quickstart, until
+from tests.node.watching import load, watched
+
+STREAMS = 4
+# A worker starts and answers within this time, on a machine that has other work too.
+WORKER_SECONDS = 40
+
+pytestmark = pytest.mark.usefixtures("ready")
+
+
+@pytest.fixture(scope="module")
+def ready(namespace: Namespace) -> Namespace:
+    """The quickstart, Ready."""
+    namespace.apply(quickstart())
+    namespace.await_ready()
+    return namespace
+
+
+def restarts(namespace: Namespace, pod: Json) -> dict[str, int]:
+    """Return how often each container of a pod was restarted."""
+    now = namespace.get("pod", pod["metadata"]["name"])
+    return {name: container_of(now, name)["restartCount"] for name in ("engine", "agent")}
+
+
+def worker(namespace: Namespace, pod: Json) -> int:
+    """Wait for the agent's worker and return its pid on the host."""
+
+    def found() -> list[int]:
+        return [each for each in namespace.processes(pod, "agent") if b"stoker.agent.worker" in command_of(each)]
+
+    until(
+        lambda: bool(found()), "the agent has a worker", WORKER_SECONDS, lambda: namespace.processes(pod, "agent"), 0.1
+    )
+    return found()[0]
+
+
+def command_of(process: int) -> bytes:
+    """Return the command line of a process; empty when it is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_worker_killed_three_times_under_load_is_not_noticed(namespace: Namespace) -> None:
+    pod = namespace.the_pod()
+    incarnation = namespace.agent_status(pod)["incarnation"]
+
+    with load(namespace, namespace.url(), STREAMS, 24) as clients, watched(namespace, pod["metadata"]["name"]) as watch:
+        clients.await_streaming(STREAMS)
+        killed = [kill_worker(namespace, pod) for _ in range(3)]
+        outcome = clients.finish()
+        time.sleep(6)  # three readiness probes more: what goes wrong would be seen by now
+
+    assert len(set(killed)) == 3
+    assert outcome["lost"] == {}
+    assert outcome["completed"] >= STREAMS
+    assert all(ready for _, ready, _ in watch.seen())
+    assert restarts(namespace, pod) == {"engine": 0, "agent": 0}
+    status = namespace.agent_status(pod)
+    assert (status["warm"], status["incarnation"]) == (True, incarnation)
+
+
+def kill_worker(namespace: Namespace, pod: Json) -> int:
+    """Kill the worker and wait until another one answers; returns the pid of the killed one."""
+    process = worker(namespace, pod)
+    os.kill(process, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{process}").exists(), "the killed worker is gone", 10, every=0.1)
+    assert worker(namespace, pod) != process
+    assert namespace.agent_status(pod, WORKER_SECONDS)["phase"] == "Ready"
+    return process
+
+
+def test_an_agent_that_dies_leaves_the_engine_and_its_streams_alone(namespace: Namespace) -> None:
+    pod = namespace.the_pod()
+    engine = namespace.processes(pod, "engine")[0]
+
+    with load(namespace, namespace.url(), STREAMS, 240) as clients:
+        clients.await_streaming(STREAMS)
+        clients.stop.touch()
+        os.kill(namespace.processes(pod, "agent")[0], signal.SIGKILL)
+        until(lambda: restarts(namespace, pod)["agent"] == 1, "the agent is restarted", 60)
+        still_open = clients.now()["streaming"]
+        outcome = clients.finish()
+
+    assert still_open > 0, "the streams ended before the agent did; they were too short to tell"
+    assert (outcome["lost"], outcome["completed"]) == ({}, STREAMS)
+    until(lambda: is_ready(namespace.the_pod()), "the pod is Ready again", 60)
+    assert restarts(namespace, pod) == {"engine": 0, "agent": 1}
+    assert namespace.processes(pod, "engine")[0] == engine
+    assert namespace.agent_status(pod)["warm"]

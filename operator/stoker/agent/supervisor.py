@@ -53,12 +53,15 @@ class Worker:
 
     @classmethod
     def spawn(cls, listening: socket.socket) -> Worker:
-        """Start a worker on the socket."""
+        """Start a worker on the socket. Raises OSError where the kernel starts no process now."""
         reading, writing = os.pipe()
         handed = (listening.fileno(), writing)
         command = [sys.executable, "-P", "-m", "stoker.agent.worker", *map(str, handed)]
         try:
             process = subprocess.Popen(command, pass_fds=handed, stdin=subprocess.DEVNULL)
+        except OSError:
+            os.close(reading)
+            raise
         finally:
             os.close(writing)
         return cls(process, reading, time.monotonic())
@@ -116,7 +119,12 @@ class Supervisor:
         return 0
 
     def _one_life(self) -> None:
-        worker = self.worker = Worker.spawn(self.listening)
+        try:
+            worker = self.worker = Worker.spawn(self.listening)
+        except OSError as error:
+            self.deaths += 1
+            tell("the worker could not be started and is tried again", reason=str(error), deaths=self.deaths)
+            return
         if self.stop_at is not None:  # the signal came while there was nobody to hand it to
             worker.process.terminate()
         while worker.lives():

@@ -96,14 +96,24 @@ async def _wait_for_crd(client: Client) -> None:
 async def _may_watch(client: Client, resource: Resource) -> bool:
     """Return whether we may list and watch a kind. What we may not is done without, and said in the log."""
     for verb in ("list", "watch"):
-        wanted = {"verb": verb, "group": resource.group, "resource": resource.plural}
-        body = {
-            "apiVersion": SELF_SUBJECT_ACCESS_REVIEW.api_version,
-            "kind": SELF_SUBJECT_ACCESS_REVIEW.kind,
-            "spec": {"resourceAttributes": wanted},
-        }
-        answer = await client.create(SELF_SUBJECT_ACCESS_REVIEW, None, body, "stoker")
-        if not (answer.get("status") or {}).get("allowed"):
+        if not await _may(client, verb, resource):
             log.warning("not allowed", extra={"verb": verb, "resource": resource.plural})
             return False
     return True
+
+
+async def _may(client: Client, verb: str, resource: Resource) -> bool:
+    """Ask the authorizer, until it answers."""
+    wanted = {"verb": verb, "group": resource.group, "resource": resource.plural}
+    body = {
+        "apiVersion": SELF_SUBJECT_ACCESS_REVIEW.api_version,
+        "kind": SELF_SUBJECT_ACCESS_REVIEW.kind,
+        "spec": {"resourceAttributes": wanted},
+    }
+    while True:
+        try:
+            answer = await client.create(SELF_SUBJECT_ACCESS_REVIEW, None, body, "stoker")
+            return bool((answer.get("status") or {}).get("allowed"))
+        except ApiError as error:
+            log.warning("waiting for the API", extra={"problem": error.message, "api": resource.root})
+            await asyncio.sleep(WAIT_SECONDS)

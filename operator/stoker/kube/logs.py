@@ -63,8 +63,13 @@ class LogReader:
         while True:
             incarnation = await self._queue.get()
             key, pod, container = self._asked[incarnation]
-            self._keep(incarnation, await self._read(pod, container))
-            del self._asked[incarnation]
+            try:
+                self._keep(incarnation, await self._read(pod, container))
+            except Exception:
+                log.exception("a log could not be read", extra={"pod": pod.name})
+                self._keep(incarnation, None)  # asked for again, it would break again
+            finally:
+                del self._asked[incarnation]
             self._on_read(key)
 
     async def _read(self, pod: PodView, container: ContainerView) -> str | None:

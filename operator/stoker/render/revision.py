@@ -139,10 +139,17 @@ def build_revision(service: ServiceIdentity, data: RevisionData) -> dict[str, An
 
 
 def parse_revision(view: RevisionView) -> RevisionData | None:
-    """Return a stored revision; None for one whose format this operator does not know."""
-    content = view.data
-    if content.get("format") != FORMAT:
+    """Return a stored revision; None for one whose format this operator does not know, or that is none of ours."""
+    if view.data.get("format") != FORMAT:
         return None
+    try:
+        return _parsed(view)
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
+def _parsed(view: RevisionView) -> RevisionData:
+    content = view.data
     inputs, strategy = content["inputs"], content["strategy"]
     return RevisionData(
         key=content["key"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,12 +12,14 @@ from kubernetes.aio.client import Configuration
 from stoker.controller.operator import Operator
 from stoker.controller.options import parse_options
 from stoker.controller.reconciler import Memory
+from stoker.kube.client import Client
 from stoker.kube.errors import Forbidden
 from stoker.kube.expectations import Expectation
 from stoker.kube.held import ForeignHeld
 from stoker.kube.naming import Named
 from stoker.kube.references import _Read
 from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, POD
+from stoker.kube.views import pod_view
 from stoker.plan.snapshot import Snapshot
 from tests.builders.objects import a_stored_pod, an_object
 
@@ -109,3 +112,19 @@ async def test_N18_pods_of_others_that_cannot_be_listed_are_not_taken_for_none(
 
     monkeypatch.setattr(ForeignHeld, "_list", refused)
     assert not (await look(operator, unschedulable=True)).held_is_known
+
+
+async def test_a_log_that_breaks_its_reader_ends_no_reader(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Client, "log_tail", broken)
+    logs = operator._logs
+    ended = {"name": "engine", "restartCount": 1, "lastState": {"terminated": {"exitCode": 1}}}
+    pod = pod_view(a_stored_pod(status={"containerStatuses": [ended]}))
+    logs.complete(KEY, pod)
+    reading = asyncio.create_task(logs.run())
+    while logs._asked:
+        await asyncio.sleep(0)
+        assert not reading.done()
+    reading.cancel()

@@ -190,6 +190,11 @@ def test_a_revision_of_a_format_to_come_is_left_alone() -> None:
     assert parse_revision(replace(view, data={**view.data, "format": 2})) is None
 
 
+@pytest.mark.parametrize("data", [{"format": 1}, {"format": 1, "inputs": [], "strategy": "Surge"}])
+def test_a_revision_that_nobody_of_us_wrote_is_left_alone(data: dict[str, Any]) -> None:
+    assert parse_revision(replace(stored(revision()), data=data)) is None
+
+
 def test_a_layout_in_other_words_costs_only_the_layout() -> None:
     view = stored(revision())
     read = parse_revision(replace(view, data={**view.data, "layout": {"words": "others"}}))

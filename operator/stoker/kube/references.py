@@ -28,6 +28,9 @@ from stoker.plan.snapshot import ReferenceView
 FRESH_SECONDS = 15.0
 """How long what was read serves further reconciles of the same generation."""
 
+MISSING_SECONDS = 5.0
+"""The same where an object is missing or could not be read: somebody may be about to create it."""
+
 AGAIN_SECONDS = 60.0
 """How often it is read again without any reason."""
 
@@ -46,6 +49,10 @@ class _Read:
     named: tuple[Named, ...]
     uid: str
 
+    @property
+    def fresh_seconds(self) -> float:
+        return FRESH_SECONDS if all(view.exists for view in self.views) else MISSING_SECONDS
+
 
 class ReferenceReader:
     """Reads and remembers the references of services. ``on_change`` is told of a service whose references changed."""
@@ -58,10 +65,10 @@ class ReferenceReader:
         self._again = WorkQueue()
 
     async def of(self, key: ServiceKey, service: Mapping[str, Any]) -> tuple[ReferenceView, ...]:
-        """Return the references of a service, at most ``FRESH_SECONDS`` old."""
+        """Return the references of a service, at most ``FRESH_SECONDS`` old, or ``MISSING_SECONDS``."""
         generation = service["metadata"].get("generation", 0)
         known = self._read.get(key)
-        if known and known.generation == generation and _now() - known.at < FRESH_SECONDS:
+        if known and known.generation == generation and _now() - known.at < known.fresh_seconds:
             return known.views
         named = named_objects(service.get("spec") or {})
         if not named:

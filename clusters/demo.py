@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from clusters import binaries, chart, demo_model, images, lifetime, project_images, providers
 from clusters.errors import ClusterError
-from clusters.kubectl import Kubectl
+from clusters.kubectl import Kubectl, program
 from clusters.local import LocalCluster
 from clusters.progress import elapsed, say, step
 from clusters.providers import Provider
@@ -35,18 +36,18 @@ QUESTION = {
 }
 NEXT = """
 Try it yourself, with
-  export KUBECONFIG={kubeconfig}
-  kubectl get infsvc -o wide --watch
+  export KUBECONFIG={kubeconfig}{path}
+  kubectl get infsvc -o wide --watch    # in a terminal of its own
 scale it
   kubectl scale infsvc smollm2 --replicas=2
 break it, see what it says and that the old pod goes on serving, and mend it
   kubectl patch infsvc smollm2 --type=merge -p '{{"spec":{{"model":{{"source":"pvc://smollm2/nothing.gguf"}}}}}}'
   kubectl describe infsvc smollm2
   kubectl apply -f examples/quickstart.yaml
-kill an engine, and see it come back
+kill the engines, and see them come back
   kubectl delete pod -l serving.stoker.dev/service=smollm2
 talk to it
-  make talk SAY='Tell me a joke.'
+  make talk SAY='Name three colours.'
 see how a large model would lie on its GPUs, without any
   PYTHONPATH=operator .venv/bin/python -m stoker plan -f examples/llama-3.1-70b-tp4.yaml
 and remove all of it
@@ -74,7 +75,12 @@ def demo(provider: Provider) -> None:
     print(f"\nQ: {PROMPT}\nA: {ask(provider, kubectl, QUESTION)}\n")
     print(kubectl("-n", NAMESPACE, "get", "infsvc"), end="")
     print(f"\nAll of it took {elapsed(time.monotonic() - started)}.")
-    print(NEXT.format(kubeconfig=provider.kubeconfig))
+    print(NEXT.format(kubeconfig=provider.kubeconfig, path=kubectl_path()))
+
+
+def kubectl_path() -> str:
+    """The line that puts kubectl on the user's path, where it is not there already."""
+    return "" if shutil.which("kubectl") else f"\n  export PATH={program().parent}:$PATH"
 
 
 def _prepare() -> list[Path]:
@@ -172,10 +178,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--name", default="stoker-demo", help="the cluster's name (default: stoker-demo)")
     parser.add_argument("--say", help="only send this to the model of a demo that is up")
     given = parser.parse_args(arguments)
+    if given.say is not None and not given.say.strip():
+        parser.error("there is nothing to say; write it: make talk SAY='Name three colours.'")
     lifetime.end_with_parent()
     try:
         provider = providers.choose(given.provider, given.name)
-        if given.say:
+        if given.say is not None:
             question = {**QUESTION, "messages": [{"role": "user", "content": given.say}], "max_tokens": 200}
             print(ask(provider, Kubectl(provider.kubeconfig), question))
         else:

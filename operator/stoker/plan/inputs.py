@@ -166,5 +166,7 @@ def _number(labels: Mapping[str, str], key: str) -> int | None:
 
 def _why_unknown(products: Sequence[str]) -> str:
     if products:
-        return f"no node has the label {MEMORY_LABEL} for {', '.join(products)}, and the table does not know it"
+        names = ", ".join(products)
+        remedy = f"set spec.accelerator.memory, or write spec.accelerator.products as the label {PRODUCT_LABEL} has it"
+        return f"no node has the label {MEMORY_LABEL} for {names}, and the table does not know it; {remedy}"
     return f"no node has the label {MEMORY_LABEL}; set spec.accelerator.memory or spec.accelerator.products"

@@ -79,7 +79,7 @@ def _too_small(layout: Layout) -> tuple[Fault, ...]:
     if layout.verdict != Verdict.TOO_SMALL:
         return ()
     ways = " or ".join(suggestion.summary for suggestion in layout.suggestions)
-    remedy = ways or "use a larger GPU, a smaller model or a stronger quantization"
+    remedy = f"would fit: {ways}" if ways else "use a larger GPU, a smaller model or a stronger quantization"
     where = "spec.accelerator" if layout.gpus_per_pod else "spec.resources.memory"
     return (
         Fault(where, ", ".join(layout.reasons).replace("; ", ", ") or "the model does not fit", remedy, "DoesNotFit"),

@@ -192,9 +192,9 @@ def fits(view: View) -> Verdicted:
             return Verdicted(ConditionType.FITS, TRUE, "Fits", reasons or "the model fits")
         case Verdict.TOO_SMALL:
             return Verdicted(ConditionType.FITS, FALSE, "DoesNotFit", _with_ways(reasons, layout))
-    memory = ", or the memory in spec.accelerator.memory" if layout.gpus_per_pod else ""
-    hint = f"state the numbers in spec.model.facts{memory}"
-    return Verdicted(ConditionType.FITS, UNKNOWN, "NotEnoughKnown", f"{reasons}; {hint}; the pods start all the same")
+    # Most reasons name the field that would help; advice beside it would only blur it.
+    hint = "" if "spec." in reasons else "; state the numbers in spec.model.facts"
+    return Verdicted(ConditionType.FITS, UNKNOWN, "NotEnoughKnown", f"{reasons}{hint}; the pods start all the same")
 
 
 def _with_ways(reasons: str, layout: Layout) -> str:

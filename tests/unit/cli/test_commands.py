@@ -142,6 +142,7 @@ def test_a_layout_that_is_too_small_is_an_answer_of_plan_and_a_fault_of_render(c
     assert json.loads(out)["layout"]["reasons"]
     (line,) = fault_lines(command("render", "-f", file))
     assert line["path"].startswith("spec.")
+    assert line["remedy"].startswith("would fit: spec.parallelism.tensor ")
 
 
 def test_a_contradiction_is_a_fault_of_both(command: Any, tmp_path: Path) -> None:

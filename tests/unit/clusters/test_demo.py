@@ -116,3 +116,23 @@ def test_what_it_tells_to_try_names_files_that_are_there() -> None:
     words = [word for word in demo.NEXT.split() if word.startswith("examples/")]
     assert words
     assert all((ROOT / word).is_file() for word in words)
+
+
+@pytest.mark.parametrize("words", ["", "  "])
+def test_saying_nothing_is_refused_and_runs_no_demo(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "demo", pytest.fail)
+    monkeypatch.setattr(demo.lifetime, "end_with_parent", pytest.fail)
+    with pytest.raises(SystemExit) as ended:
+        demo.main(["--say", words])
+    assert ended.value.code == 2
+    assert "make talk SAY=" in capsys.readouterr().err
+
+
+def test_kubectl_is_put_on_the_path_where_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "program", lambda: tmp_path / "kubectl")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert demo.kubectl_path() == f"\n  export PATH={tmp_path}:$PATH"
+    (tmp_path / "kubectl").touch(mode=0o755)
+    assert demo.kubectl_path() == ""

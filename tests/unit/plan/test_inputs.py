@@ -175,4 +175,5 @@ def test_unknown_devices_say_why() -> None:
     unknown = resolve_device(a_spec().on("NVIDIA-X900").build(), (a_node(gpus=8),))
     assert isinstance(unknown, UnknownDevice)
     assert "NVIDIA-X900" in unknown.reason
+    assert "set spec.accelerator.memory, or write spec.accelerator.products as the label" in unknown.reason
     assert unknown.largest_node is None

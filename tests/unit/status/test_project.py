@@ -323,6 +323,18 @@ def test_what_would_fit_is_said_with_what_does_not() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("no size; set spec.a", "no size; set spec.a; the pods start all the same"),
+        ("no size", "no size; state the numbers in spec.model.facts; the pods start all the same"),
+    ],
+)
+def test_what_is_not_known_is_followed_by_one_piece_of_advice(reason: str, expected: str) -> None:
+    seen = Seen(layout=a_layout(verdict=Verdict.UNKNOWN, reasons=(reason,)))
+    assert message(seen.status(), "Fits") == expected
+
+
 def test_stages_of_pods_are_counted() -> None:
     agent = a_container("agent", started=True, ready=True)
     pods = (

@@ -23,6 +23,7 @@ _FIELDS: Final = {
     "--kv-cache-memory-bytes": "spec.accelerator.memoryFraction",
     "--num-gpu-blocks-override": "spec.accelerator.memoryFraction",
     "--quantization": "spec.quantization.weights",
+    "--quantization-config": "spec.quantization.weights",
     "--kv-cache-dtype": "spec.quantization.kvCache",
     "--max-model-len": "spec.context.maxLength",
     "--enable-prefix-caching": "spec.context.prefixCaching",
@@ -59,7 +60,7 @@ OWNERS: Final[Mapping[str, Owner]] = {
     **dict.fromkeys(_STOKER, STOKER),
     **dict.fromkeys(_LATER, LATER),
     **dict.fromkeys(_CODE, CODE),
-    **dict.fromkeys(("--task", "--runner", "--convert"), _TASK),
+    **dict.fromkeys(("--task", "--runner", "--convert", "--tokens-only"), _TASK),
     **dict.fromkeys(("--help",), ENDS),
     "--api-key": ACCESS,
 }
@@ -69,6 +70,7 @@ _KEYS: Final = {
     ("--compilation-config", "cudagraph_mode"): "spec.execution.cudaGraphs",
     ("--attention-config", "backend"): "spec.execution.attentionBackend",
 }
+_WIDE_TYPES: Final = ("float", "float32")
 _BESIDE_GRAPHS: Final = ("--compilation-config", "--enforce-eager", "--optimization-level")
 
 VARIABLES: Final[Mapping[str, Owner]] = {
@@ -105,6 +107,15 @@ def owned_keys(arguments: Sequence[Argument]) -> Iterator[Fault]:
                 problem = f"{key} of {option} is what {path} sets"
                 remedy = f"set {path} and remove it"
                 yield Fault(join(ARGS_PATH, argument.index), problem, remedy, "OwnedArgument")
+
+
+def wide_types(arguments: Sequence[Argument]) -> Iterator[Fault]:
+    """Yield a fault for every ``--dtype`` of 32 bits: the layout counts 16, as engines load what is not quantized."""
+    for argument in arguments:
+        if "--dtype" in argument.options and argument.values[:1] and argument.values[0] in _WIDE_TYPES:
+            problem = f"--dtype {argument.values[0]} takes twice the memory that the layout counts"
+            remedy = "write bfloat16 or float16, or remove it"
+            yield Fault(join(ARGS_PATH, argument.index), problem, remedy, "OwnedArgument")
 
 
 def _keys(argument: Argument) -> frozenset[str]:

@@ -43,6 +43,7 @@ def problems(args: list[str], version: str | None = "0.32.0") -> list[str]:
         (["-q", "fp8"], "spec.quantization.weights"),
         (["-qfp8"], "spec.quantization.weights"),
         (["-q=fp8"], "spec.quantization.weights"),
+        (["--quantization-config", "{}"], "spec.quantization.weights"),
         (["--kv_cache_dtype=fp8"], "spec.quantization.kvCache"),
         (["--enable-prefix-caching"], "spec.context.prefixCaching"),
         (["--no-enable-prefix-caching"], "spec.context.prefixCaching"),
@@ -86,12 +87,19 @@ def test_an_argument_of_a_field_is_refused_in_every_spelling(args: list[str], fi
         ["--data-parallel-size", "2"], ["-ep"], ["--no-enable-expert-parallel"], ["-dcp", "2"], ["-asc", "4"],
         ["--trust-remote-code"], ["--trust_remote_code"], ["--trust-remote"], ["--no-trust-remote-code"],
         ["--tool-parser-plugin", "/models/x.py"], ["--runner", "pooling"], ["--convert", "embed"], ["--help"], ["-h"],
-        ["--help=all"],
+        ["--help=all"], ["--tokens-only"],
     ],
 )  # fmt: skip
 def test_an_argument_of_stoker_is_refused_in_every_spelling(args: list[str]) -> None:
     for version in ("0.32.0", None):
         assert any("OwnedArgument" in problem for problem in problems(args, version)), args
+
+
+@pytest.mark.parametrize("args", [["--dtype", "float32"], ["--dtype=float"], ["--dty", "float32"]])
+def test_a_type_of_twice_the_size_that_the_layout_counts_is_refused(args: list[str]) -> None:
+    for version in ("0.32.0", None):
+        assert any("OwnedArgument" in it and "twice the memory" in it for it in problems(args, version)), args
+    assert problems(["--dtype", "bfloat16"]) == problems(["--dtype=auto"]) == []
 
 
 def test_a_name_of_another_version_is_an_abbreviation_here() -> None:

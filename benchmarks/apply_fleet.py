@@ -1,7 +1,7 @@
 """How long a fleet of services takes to come about, side by side with a client that writes the same bodies.
 
-``python -m benchmarks.apply_fleet [N ...]`` prints a table and writes it into ``docs/performance.md``. Each run has a control
-plane of its own, with nodes that kwok plays.
+``python -m benchmarks.apply_fleet [N ...]`` prints a table and writes it into ``docs/performance.md``. Each run has a
+control plane of its own, with nodes that kwok plays.
 """
 
 from __future__ import annotations
@@ -77,19 +77,22 @@ async def measure(services: int) -> Measured:
     """Measure one size of the fleet."""
     bare_seconds, bare_cpu = await measure_bare(services)
     log = Path(tempfile.gettempdir()) / f"stoker-bench-{services}.log"
-    async with a_plane(services) as plane, fleet.an_operator(plane, USER, log) as pid:
-        async with fleet.a_client(plane.kubeconfig) as client:
-            await asyncio.sleep(SETTLE_SECONDS)
-            before = fleet.usage(pid)
-            start = time.monotonic()
-            operator_seconds = await fleet.apply_services(client, services)
-            children = await fleet.count_children(client)
-            await fleet.until_ready(client, services)
-            ready_seconds = time.monotonic() - start
-            await asyncio.sleep(SETTLE_SECONDS)
-            after, writes = fleet.usage(pid), fleet.writes_by(plane.audit_log, USER)
-            await asyncio.sleep(IDLE_SECONDS)
-            idle, all_writes = fleet.usage(pid), fleet.writes_by(plane.audit_log, USER)
+    async with (
+        a_plane(services) as plane,
+        fleet.an_operator(plane, USER, log) as pid,
+        fleet.a_client(plane.kubeconfig) as client,
+    ):
+        await asyncio.sleep(SETTLE_SECONDS)
+        before = fleet.usage(pid)
+        start = time.monotonic()
+        operator_seconds = await fleet.apply_services(client, services)
+        children = await fleet.count_children(client)
+        await fleet.until_ready(client, services)
+        ready_seconds = time.monotonic() - start
+        await asyncio.sleep(SETTLE_SECONDS)
+        after, writes = fleet.usage(pid), fleet.writes_by(plane.audit_log, USER)
+        await asyncio.sleep(IDLE_SECONDS)
+        idle, all_writes = fleet.usage(pid), fleet.writes_by(plane.audit_log, USER)
     return Measured(
         services=services,
         bare_seconds=bare_seconds,

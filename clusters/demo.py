@@ -161,9 +161,10 @@ def ask(provider: Provider, kubectl: Kubectl, question: dict[str, Any]) -> str:
     """Send a chat request and return the answer: through the ClusterIP where this machine can reach it, else through
     the API server."""
     if isinstance(provider, LocalCluster):
+        enter = provider.enter()  # which says so where the cluster is down
         service = kubectl.get("-n", NAMESPACE, "service", SERVICE)
         url = f"http://{service['spec']['clusterIP']}:{PORT}/v1/chat/completions"
-        command = [*provider.enter(), sys.executable, "-m", "clusters.ask", url]
+        command = [*enter, sys.executable, "-m", "clusters.ask", url]
         answer = json.loads(run(command, stdin=json.dumps(question), timeout_seconds=150, cwd=ROOT))
     else:
         path = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:{PORT}/proxy/v1/chat/completions"

@@ -136,3 +136,12 @@ def test_kubectl_is_put_on_the_path_where_it_is_not(tmp_path: Path, monkeypatch:
     assert demo.kubectl_path() == f"\n  export PATH={tmp_path}:$PATH"
     (tmp_path / "kubectl").touch(mode=0o755)
     assert demo.kubectl_path() == ""
+
+
+def test_talking_to_a_demo_that_is_down_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STOKER_CACHE", str(tmp_path))
+    monkeypatch.setattr(demo.lifetime, "end_with_parent", lambda: None)
+    assert demo.main(["--provider", "local", "--say", "hello"]) == 1
+    assert "cluster stoker-demo is not up" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from clusters import demo, demo_model, images, paths
+from clusters import demo, demo_model, images, lifetime, paths
 from clusters.errors import ClusterError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -123,7 +123,7 @@ def test_saying_nothing_is_refused_and_runs_no_demo(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "demo", pytest.fail)
-    monkeypatch.setattr(demo.lifetime, "end_with_parent", pytest.fail)
+    monkeypatch.setattr(lifetime, "end_with_parent", pytest.fail)
     with pytest.raises(SystemExit) as ended:
         demo.main(["--say", words])
     assert ended.value.code == 2
@@ -142,6 +142,6 @@ def test_talking_to_a_demo_that_is_down_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("STOKER_CACHE", str(tmp_path))
-    monkeypatch.setattr(demo.lifetime, "end_with_parent", lambda: None)
+    monkeypatch.setattr(lifetime, "end_with_parent", lambda: None)
     assert demo.main(["--provider", "local", "--say", "hello"]) == 1
     assert "cluster stoker-demo is not up" in capsys.readouterr().err

@@ -61,6 +61,10 @@ GOOD: Mapping[str, SpecBuilder] = {
     "vLLM 0.100": a_spec().vllm("0.100.1"),
     "vLLM 1.0": a_spec().vllm("1.0.0"),
     "vLLM with a local part": a_spec().vllm("0.32.0+cpu"),
+    "image of the default registry": a_spec().set("engine.image", "vllm:0.32.0"),
+    "image by tag and digest": a_spec().set("engine.image", "a.b/c__d/e-f:v1.2_x@sha256:" + "0a" * 32),
+    "paths with dots": a_spec().set("pod.volumes", [{**DATA, "mountPath": "/.cache/..x/a.b/", "subPath": ".a/b..c"}]),
+    "device folder": a_spec().set("pod.volumes", [{**DATA, "mountPath": "/dev/infiniband"}]),
     "image by digest": a_spec().set("engine.image", "registry.example:5000/vllm@sha256:" + "0" * 64),
     "args": a_spec().set("engine.args", ["--seed", "7", "--override-generation-config", '{"temperature": 0.2}', ""]),
     "accelerator": a_spec().on("NVIDIA-H200").set("accelerator.memory", "141Gi").memory_fraction("0.95"),
@@ -286,6 +290,22 @@ BAD: Mapping[str, Bad] = {
         _volume(configMap={"name": "c"}), "spec.pod.volumes[0]", "exactly one volume source"
     ),
     "volume of Stoker": Bad(_volume(name="stoker-state"), "spec.pod.volumes[0].name", "Stoker's own"),
+    **{
+        f"path {path}": Bad(_volume(mountPath=path), "spec.pod.volumes[0].mountPath", "absolute path")
+        for path in ("/", "//tmp", "/./tmp", "/etc/../models", "/data/..", "/a\nb", "/a:b")
+    },
+    **{
+        f"path {path}": Bad(_volume(mountPath=path), "spec.pod.volumes[0].mountPath", "the container's own")
+        for path in ("/dev", "/proc/", "/sys")
+    },
+    **{
+        f"sub path {path}": Bad(_volume(subPath=path), "spec.pod.volumes[0].subPath", "does not begin with a slash")
+        for path in ("..", "a/../../b", "/a")
+    },
+    **{
+        f"image {image}": Bad(a_spec().set("engine.image", image), "spec.engine.image", "write an image reference")
+        for image in ("Vllm/Vllm:1", "a::b", "a/b@sha256", "a//b", "a/b:", "a/b:v0.32.0+cpu", "registry.example:x/a")
+    },
     "path of Stoker": Bad(_volume(mountPath="/dev/shm/x"), "spec.pod.volumes[0].mountPath", "volumes of its own"),
     "path twice": Bad(
         a_spec().set("pod.volumes", [DATA, {**DATA, "name": "d2"}]), "spec.pod.volumes", "same mountPath"

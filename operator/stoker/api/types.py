@@ -35,10 +35,16 @@ SOURCE_PATTERN = rf"^({HF_SOURCE}|{PVC_SOURCE})$"
 SERVED_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$"
 REVISION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"
 VERSION_PATTERN = r"^(b[1-9][0-9]{0,6}|[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?([.+-][0-9A-Za-z][0-9A-Za-z.-]*)?)$"
-IMAGE_PATTERN = r"^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$"
+_COMPONENT = r"[a-z0-9]+([._-]+[a-z0-9]+)*"
+IMAGE_PATTERN = (
+    rf"^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{{1,5}})?/)?{_COMPONENT}(/{_COMPONENT})*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,128})?$"
+)
 METHOD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-PATH_PATTERN = r"^/[^:]*$"
-RELATIVE_PATH_PATTERN = r"^[^/].*$"
+_PART = r"([^/:.\x00-\x1f][^/:\x00-\x1f]*|\.[^/:.\x00-\x1f][^/:\x00-\x1f]*|\.\.[^/:\x00-\x1f]+)"
+"""One step of a path, neither ``.`` nor ``..``: a path has one spelling, so that those of Stoker are recognised."""
+PATH_PATTERN = rf"^(/{_PART})+/?$"
+RELATIVE_PATH_PATTERN = rf"^{_PART}(/{_PART})*/?$"
 IP_PATTERN = r"^[0-9a-fA-F.:]+$"
 
 EXAMPLES = {
@@ -57,8 +63,8 @@ EXAMPLES = {
     VERSION_PATTERN: "write the engine's version such as 0.32.0 (vLLM) or b11434 (llama.cpp)",
     IMAGE_PATTERN: "write an image reference such as docker.io/vllm/vllm-openai:v0.32.0",
     METHOD_PATTERN: "write the engine's own name for it such as fp8",
-    PATH_PATTERN: "write an absolute path without a colon such as /data",
-    RELATIVE_PATH_PATTERN: "write a path that does not begin with a slash",
+    PATH_PATTERN: "write an absolute path such as /data, without a colon and without . or .. as a step",
+    RELATIVE_PATH_PATTERN: "write a path that does not begin with a slash, without a colon and without . or .. in it",
     IP_PATTERN: "write an IP address such as 10.0.0.7",
 }
 """What would be right, by pattern."""

@@ -16,6 +16,9 @@ OWNED_VOLUME_PREFIX = "stoker-"
 OWNED_PATHS = ("/dev/shm", "/run/stoker", "/models", "/tmp")  # noqa: S108 - paths inside the engine's container
 """Where Stoker mounts volumes of its own."""
 
+RUNTIME_PATHS = ("/dev", "/proc", "/sys")
+"""Where the runtime mounts what every container has; a volume there would hide the devices."""
+
 VOLUME_SOURCES = {
     "configMap": "config_map",
     "csi": "csi",
@@ -52,6 +55,11 @@ def _is_owned(path: str) -> bool:
     return any(path == own or path.startswith(f"{own}/") for own in OWNED_PATHS)
 
 
+def _is_of_runtime(path: str) -> bool:
+    return path.rstrip("/") in RUNTIME_PATHS
+
+
+_RUNTIME_EXPRESSION = " && ".join(f"self.mountPath != '{own}' && self.mountPath != '{own}/'" for own in RUNTIME_PATHS)
 _PATH_EXPRESSION = " && ".join(
     f"self.mountPath != '{own}' && !self.mountPath.startsWith('{own}/')" for own in OWNED_PATHS
 )
@@ -114,5 +122,12 @@ class Volume(ApiModel):
             remedy="mount it elsewhere, such as /data",
             expression=_PATH_EXPRESSION,
             holds=lambda volume: not _is_owned(volume.mount_path),
+        ),
+        Rule(
+            field="mountPath",
+            problem=f"{', '.join(RUNTIME_PATHS)} are the container's own",
+            remedy="mount it elsewhere, such as /data, or at a folder below",
+            expression=_RUNTIME_EXPRESSION,
+            holds=lambda volume: not _is_of_runtime(volume.mount_path),
         ),
     )

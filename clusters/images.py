@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from clusters.run import run
 
 BUILD_SECONDS = 20 * 60
 DOWNLOAD_SECONDS = 20 * 60
+KEPT_SECONDS = 3600
 SCRATCH = "scratch"
 # libgomp1 is what CPU engines link to; the rest is Python with virtual environments.
 BASE_PACKAGES = ("python3", "python3-venv", "ca-certificates", "libgomp1")
@@ -194,7 +196,8 @@ _link: Callable[[str, str], None] = os.link
 
 def _remove_older(folder: Path, recipe: Recipe, archive: Path) -> None:
     for other in folder.glob(f"{recipe.slug}-{'[0-9a-f]' * 16}.tar"):
-        if other != archive:
+        # Another work tree may have built that one a moment ago, and be about to load it.
+        if other != archive and time.time() - other.stat().st_mtime > KEPT_SECONDS:
             other.unlink()
 
 

@@ -53,8 +53,11 @@ class Node:
     def load_image(self, archive: Path) -> None:
         """Import an image archive, unless that very archive is what was imported last under its name.
 
-        Images outlive the cluster, in the cache: the next one of the same name finds them there.
+        Images outlive the cluster, in the cache: the next one of the same name finds them there. Raises ClusterError
+        where there is no such archive.
         """
+        if not archive.is_file():
+            raise ClusterError(f"{archive} is not there; build the images again, with `make images`")
         image, version = archive.stem.rpartition("-")[0], f"{archive} {archive.stat().st_mtime_ns}"
         loaded = self._loaded()
         if loaded.get(image) != version:

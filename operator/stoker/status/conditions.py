@@ -186,6 +186,8 @@ def fits(view: View) -> Verdicted:
     layout = view.outcome.layout
     if layout is None:
         return Verdicted(ConditionType.FITS, UNKNOWN, "NotPlanned", "the spec has faults, so that nothing is planned")
+    if layout.faults:  # its figures are those of a layout that no engine would start with
+        return Verdicted(ConditionType.FITS, FALSE, layout.faults[0].reason, str(layout.faults[0]))
     reasons = "; ".join(layout.reasons)
     match layout.verdict:
         case Verdict.FITS:

@@ -1,5 +1,6 @@
 """An image is built anew exactly when something that goes into it has changed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from clusters import images
 from clusters.errors import ClusterError
 from clusters.images import Recipe
+from clusters.node import Node
 
 
 @pytest.fixture
@@ -66,3 +68,21 @@ def test_an_archive_that_is_there_is_not_built_again(
     archive.parent.mkdir(parents=True)
     archive.write_text("built before")
     assert images.build(recipe) == archive
+
+
+def test_older_archives_go_but_one_that_was_built_just_now_stays(recipe: Recipe, tmp_path: Path) -> None:
+    newest, fresh, old = (tmp_path / f"{recipe.slug}-{digit * 16}.tar" for digit in "abc")
+    for archive in (newest, fresh, old):
+        archive.write_text("an archive")
+    os.utime(old, (0, 0))
+
+    images._remove_older(tmp_path, recipe, newest)
+
+    assert (newest.exists(), fresh.exists(), old.exists()) == (True, True, False)
+
+
+def test_an_archive_that_is_gone_is_an_error_for_people(tmp_path: Path) -> None:
+    node = Node("a-node", tmp_path, anchor=1)
+
+    with pytest.raises(ClusterError, match=r"gone\.tar is not there; build the images again"):
+        node.load_image(tmp_path / "gone.tar")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.api.crd import object_schema
+from stoker.api.faults import Fault
 from stoker.api.structural import check
 from stoker.plan.snapshot import ConditionView, DeploymentView, PodView, Snapshot
 from stoker.plan.types import Layout, RankMemory, Suggestion, Verdict
@@ -312,6 +313,14 @@ def test_the_layout_and_the_revision_are_told() -> None:
     assert status["revision"] == {
         "key": NEW, "name": "chat-r2", "number": 2, "strategy": "Surge", "strategyReason": "two GPUs are free",
     }  # fmt: skip
+
+
+def test_a_layout_with_a_contradiction_does_not_fit() -> None:
+    fault = Fault("spec.parallelism.tensor", "3 does not divide 32 heads", "take 1, 2, 4", "TensorDoesNotDivideHeads")
+    status = Seen(layout=a_layout(verdict=Verdict.FITS, faults=(fault,))).status()
+
+    assert conditions(status)["Fits"] == ("False", "TensorDoesNotDivideHeads")
+    assert message(status, "Fits") == str(fault)
 
 
 def test_what_would_fit_is_said_with_what_does_not() -> None:

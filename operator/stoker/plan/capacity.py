@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from stoker.api.inferenceservice import InferenceServiceSpec
+from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
 from stoker.plan.inputs import GPU_RESOURCE, PRODUCT_LABEL
 from stoker.plan.snapshot import NodeView, PodView, Snapshot
 from stoker.plan.types import Layout
@@ -65,10 +66,11 @@ def room_for_pods(spec: InferenceServiceSpec, layout: Layout, snapshot: Snapshot
 
 
 def _needs(layout: Layout) -> Mapping[str, int]:
-    """What one pod takes of a node. GPUs decide for a GPU engine; CPU and memory for one without."""
+    """What one pod takes of a node. GPUs decide for a GPU engine; CPU and memory, the agent's too, for one without."""
     if layout.gpus_per_pod and layout.resource_name:
         return {layout.resource_name: layout.gpus_per_pod}
-    return {"cpu": layout.cpu_request_millicores, "memory": layout.memory_request_bytes}
+    cpu = layout.cpu_request_millicores + AGENT_CPU_MILLICORES
+    return {"cpu": cpu, "memory": layout.memory_request_bytes + AGENT_MEMORY_BYTES}
 
 
 def _room(spec: InferenceServiceSpec, snapshot: Snapshot, node: NodeView, needs: Mapping[str, int]) -> int:

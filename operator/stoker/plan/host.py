@@ -17,6 +17,9 @@ from stoker.plan.units import GIB, MIB, quantity, shown
 DEFAULT_CPU_ENGINE_BYTES: Final = 8 * GIB
 """Container of a CPU engine whose model is not known."""
 DEFAULT_CPU_ENGINE_MILLICORES: Final = 4000
+AGENT_CPU_MILLICORES: Final = 50
+AGENT_MEMORY_BYTES: Final = 96 * MIB
+"""What the agent beside the engine asks for; the scheduler counts it with the pod."""
 _ENGINE_BYTES: Final = 8 * GIB
 """Python, the API server, and a window of page cache to load through."""
 _WORKER_BYTES: Final = 2 * GIB

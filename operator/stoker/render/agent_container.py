@@ -5,9 +5,11 @@ from typing import Any
 from stoker.agent.config import CONFIG_ENV, AgentConfig, WarmupConfig
 from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.engines.interface import Invocation
+from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
 from stoker.plan.types import Layout
 from stoker.render import timing
 from stoker.render.identity import ServiceIdentity
+from stoker.render.quantities import bytes_quantity, cpu_quantity
 from stoker.render.security import agent_security
 from stoker.render.volumes import AGENT_STATE
 
@@ -51,7 +53,7 @@ def agent_container(image: str, config: AgentConfig) -> dict[str, Any]:
         "env": [{"name": CONFIG_ENV, "value": literal(config.to_json())}],
         "ports": [{"name": "agent", "containerPort": config.port, "protocol": "TCP"}],
         "resources": {
-            "requests": {"cpu": "50m", "memory": "96Mi"},
+            "requests": {"cpu": cpu_quantity(AGENT_CPU_MILLICORES), "memory": bytes_quantity(AGENT_MEMORY_BYTES)},
             "limits": {"memory": "256Mi"},
         },
         "startupProbe": timing.agent_startup_probe(config.port),

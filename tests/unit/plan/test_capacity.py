@@ -95,10 +95,19 @@ def test_only_nodes_that_take_the_pods_count(node: NodeView, changes: dict[str, 
     assert room(spec, snapshot(node)) == expected
 
 
+def test_N18_room_counts_the_agent_beside_the_engine() -> None:
+    spec = a_spec().model("hf://HuggingFaceTB/SmolLM2-135M").on_cpu("8Gi", "4")
+    node = a_node(cpu_millicores=16_000, memory_bytes=64 * GIB)
+    assert room(spec, snapshot(node, held={"node-0": {"cpu": 16_000 - 4_049}})) == 0
+    assert room(spec, snapshot(node, held={"node-0": {"cpu": 16_000 - 4_050}})) == 1
+    assert room(spec, snapshot(node, held={"node-0": {"memory": 56 * GIB - 95 * 2**20}})) == 0
+    assert room(spec, snapshot(node, held={"node-0": {"memory": 56 * GIB - 96 * 2**20}})) == 1
+
+
 def test_room_for_engines_on_the_cpu_is_by_cpu_and_memory() -> None:
     spec = a_spec().model("hf://HuggingFaceTB/SmolLM2-135M").on_cpu("8Gi", "4")
     node = a_node(cpu_millicores=16_000, memory_bytes=64 * GIB)
-    assert room(spec, snapshot(node)) == 4
+    assert room(spec, snapshot(node)) == 3
     assert room(spec, snapshot(node, held={"node-0": {"cpu": 9_000, "memory": GIB}})) == 1
     assert room(spec, snapshot(node, held={"node-0": {"cpu": 1_000, "memory": 60 * GIB}})) == 0
     assert room(spec, snapshot(a_node(taints=((GPU, "present", "NoSchedule"),)))) == 0

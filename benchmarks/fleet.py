@@ -12,13 +12,15 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from clusters.controlplane import ControlPlane
 from stoker.kube.client import Client, Selection
 from stoker.kube.config import load_configuration
-from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION, INFERENCE_SERVICE
+from stoker.kube.errors import AlreadyExists, Unavailable
+from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
 from stoker.plan.snapshot import Snapshot
 from stoker.reconcile.decide import decide
 from stoker.reconcile.settings import Settings
@@ -103,15 +105,26 @@ async def apply_bare(client: Client, count: int) -> float:
         created = await client.create(INFERENCE_SERVICE, NAMESPACE, a_service(index), "bench")
         uid, name = created["metadata"]["uid"], created["metadata"]["name"]
         revision, *children, status = json.loads(prepared.replace(UID, uid).replace(SAMPLE, name))
-        await client.create(CONTROLLER_REVISION, NAMESPACE, revision, "stoker")
-        for child in children:
-            await client.create(CHILDREN[child["kind"]], NAMESPACE, child, "stoker")
+        for child in (revision, *children):
+            await patiently(partial(client.create, CHILDREN[child["kind"]], NAMESPACE, child, "stoker"))
         body = {**created, "status": status}
-        await client.update(INFERENCE_SERVICE, NAMESPACE, body, "stoker-status", subresource="status")
+        update = partial(client.update, subresource="status")
+        await patiently(partial(update, INFERENCE_SERVICE, NAMESPACE, body, "stoker-status"))
 
     start = time.monotonic()
     await at_once(count, bring)
     return time.monotonic() - start
+
+
+async def patiently(write: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    """Write, and again where there was no answer in time: what the operator has to live with, the client has too."""
+    while True:
+        try:
+            return await write()
+        except Unavailable:
+            await asyncio.sleep(0.5)
+        except AlreadyExists:
+            return {}  # the attempt that got no answer has done it
 
 
 async def apply_services(client: Client, count: int) -> float:

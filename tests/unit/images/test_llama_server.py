@@ -198,7 +198,8 @@ def test_a_missing_model_ends_the_program_with_1_and_says_so() -> None:
     done = run("-m", "/nonexistent.gguf", "--port", free_port())
     assert done.returncode == 1
     assert "No such file or directory" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("llama-server: not started:")
+    # llama.cpp logs from a thread of its own: which of the last lines comes last is chance.
+    assert any(line.startswith("llama-server: not started:") for line in done.stderr.splitlines())
     assert "Traceback" not in done.stderr
 
 

@@ -198,8 +198,8 @@ def test_a_missing_model_ends_the_program_with_1_and_says_so() -> None:
     done = run("-m", "/nonexistent.gguf", "--port", free_port())
     assert done.returncode == 1
     assert "No such file or directory" in done.stderr
-    # llama.cpp logs from a thread of its own: which of the last lines comes last is chance.
-    assert any(line.startswith("llama-server: not started:") for line in done.stderr.splitlines())
+    # llama.cpp logs from a thread of its own, in pieces: ours may come between two of them.
+    assert "llama-server: not started:" in done.stderr
     assert "Traceback" not in done.stderr
 
 

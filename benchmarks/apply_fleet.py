@@ -54,6 +54,7 @@ async def a_plane(services: int) -> AsyncIterator[ControlPlane]:
     plane = ControlPlane(options=Options(users=(User(USER, ("system:masters",)),)))
     await asyncio.to_thread(plane.start)
     try:
+        fleet.prefer(os.getpid(), *(record.pid for record in plane.processes.records()))
         install_crd(plane)
         plane.kubectl("create", "namespace", fleet.NAMESPACE)
         for index in range(services // GPUS_PER_NODE + 1):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,13 @@ def usage(pid: int) -> Usage:
     ticks = int(fields[11]) + int(fields[12])
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return Usage(ticks / os.sysconf("SC_CLK_TCK"), pages * resource.getpagesize())
+
+
+def prefer(*pids: int) -> None:
+    """Let processes come before whatever else this machine does. Sessions are what the kernel shares cores between."""
+    for pid in pids:
+        with suppress(OSError):
+            Path(f"/proc/{pid}/autogroup").write_text("-15")
 
 
 def a_service(index: int) -> dict[str, Any]:
@@ -136,6 +143,9 @@ async def apply_services(client: Client, count: int) -> float:
 
     await at_once(count, bring)
     await until(client, count, lambda service: service.get("status", {}).get("observedGeneration", -1) > 0)
+    expected = count * len(json.loads(prepared_bodies())[:-1])
+    while await count_children(client) < expected:  # noqa: ASYNC110 - another process makes them
+        await asyncio.sleep(0.1)
     return time.monotonic() - start
 
 
@@ -185,7 +195,10 @@ async def an_operator(plane: ControlPlane, user: str, log: Path) -> AsyncIterato
         "STOKER_WORKERS": str(CONCURRENCY),
     }
     with log.open("wb") as output:
-        process = subprocess.Popen(argv, stderr=output, env=environment)  # noqa: ASYNC220 - once, at the start
+        process = subprocess.Popen(  # noqa: ASYNC220 - once, at the start
+            argv, stderr=output, env=environment, start_new_session=True
+        )
+        prefer(process.pid)
         try:
             yield process.pid
         finally:

@@ -7,9 +7,8 @@ whose hash is the rendered one and whose fields are all still ours is not sent.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -19,15 +18,13 @@ from stoker.kube.client import Client
 from stoker.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from stoker.kube.ledger import Ledger
 from stoker.kube.ownership import as_apply_entries, covers, others_fields, owned_fields
-from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION, SERVICE
+from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION
 from stoker.kube.snapshot import Owner, seen_by
 from stoker.kube.views import CHILD_MANAGER, ChildEntry, child_entry
 from stoker.plan.snapshot import ObjectRef
 from stoker.render.meta import applied_hash
 
 HAND_OVER_ATTEMPTS = 4
-TURN_SECONDS = 0.25
-"""How long a creation waits for those before it; one that hangs shall delay no other for longer (N21)."""
 UID_FIELD = "metadata.uid"
 
 
@@ -63,7 +60,6 @@ class ChildWriter:
         self._client = client
         self._cache = cache
         self._ledger = ledger
-        self._turn = asyncio.Semaphore(1)
 
     async def ensure(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         """Bring one child to what was rendered."""
@@ -99,33 +95,11 @@ class ChildWriter:
     async def _create(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         kind, metadata = manifest["kind"], manifest["metadata"]
         try:
-            async with self._own_turn(kind):
-                raw = await self._client.create(CHILDREN[kind], metadata["namespace"], manifest, CHILD_MANAGER)
+            raw = await self._client.create(CHILDREN[kind], metadata["namespace"], manifest, CHILD_MANAGER)
         except AlreadyExists:
             return await self._meet(manifest, owner)
         self._book(kind, raw)
         return Outcome(Result.CREATED)
-
-    @contextlib.asynccontextmanager
-    async def _own_turn(self, kind: str) -> AsyncIterator[None]:
-        """Let Services be created one after the other, unless one takes long (N21).
-
-        Allocations of ClusterIPs contend inside the API server: sixteen creations at once were seen to take five times
-        as long as the same sixteen in a row.
-        """
-        if kind != SERVICE.kind:
-            yield
-            return
-        try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await self._turn.acquire()
-        except TimeoutError:
-            yield
-            return
-        try:
-            yield
-        finally:
-            self._turn.release()
 
     async def _meet(self, manifest: Mapping[str, Any], owner: Owner) -> Outcome:
         """Look at the object that stands in the way: one of ours that the watch does not show, or a foreign one."""

@@ -23,7 +23,7 @@ from clusters.run import run
 
 START_SECONDS = 90.0
 REQUEST_SECONDS = 5.0
-KUBECTL_SECONDS = 60.0
+KUBECTL_SECONDS = 180.0
 STAGES = Path(__file__).parent / "kwok" / "stages.yaml"
 FOLDER_PREFIX = "control-plane-"
 _NUMBERS = itertools.count(1)

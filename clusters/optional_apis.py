@@ -81,7 +81,7 @@ def install(plane: ControlPlane, name: str) -> list[str]:
 def remove(plane: ControlPlane, name: str) -> None:
     """Remove the CRDs of an optional API, and with them every object of it."""
     names = [str(document["metadata"]["name"]) for document in definitions(name)]
-    plane.kubectl("delete", "crd", *names, "--ignore-not-found", "--timeout=50s")
+    plane.kubectl("delete", "crd", *names, "--ignore-not-found", "--timeout=170s", timeout_seconds=180)
 
 
 def _is_established(plane: ControlPlane, name: str) -> bool:

@@ -1,8 +1,8 @@
 """The worker set: takes keys off the queue, and keeps one slow key from delaying the others (N21).
 
 At most ``slots`` reconciles hold a slot at the same time. One that is still running after ``SLOW_SECONDS`` gives its
-slot back and goes on aside, so that keys which wait for a dead webhook do not use up the slots of all the others. How
-many run at the same time is bounded all the same.
+slot back and goes on aside, so that keys which wait for a dead webhook do not use up the slots of all the others; one
+that failed the last time is aside from the start. How many run at the same time is bounded all the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stoker.kube.cache import ServiceKey
 from stoker.kube.errors import ApiError, NotLeader
 from stoker.kube.queue import WorkQueue
 
-SLOW_SECONDS = 1.0
+SLOW_SECONDS = 5.0
 RECONCILE_SECONDS = 60.0
 MAX_RUNNING = 512
 
@@ -96,6 +96,8 @@ class Workers:
         task = asyncio.create_task(self._attempt(key), name=f"reconcile {key[0]}/{key[1]}")
         self._running.add(task)
         task.add_done_callback(end)
+        if self._queue.core.failures(key):
+            give_back()
 
     async def _attempt(self, key: ServiceKey) -> str:
         """Reconcile once; whatever goes wrong delays this key alone, and never ends the process."""

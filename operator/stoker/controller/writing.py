@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 CALM_SECONDS = 2.0
-"""Counts that move during a start are gathered for this long; a change of Ready is written at once."""
+"""Counts and reasons that move during a start are gathered for this long; what somebody may wait for is not."""
 
 MOVING_SECONDS = 60.0
 """How often texts and figures that move without a change of state are written."""
@@ -18,17 +18,17 @@ def status_delay(stored: Mapping[str, Any], wanted: Mapping[str, Any], since_las
     """Return in how many seconds a status shall be written: 0 for now, None for never since nothing differs."""
     if wanted == stored:
         return None
-    if _ready(stored) != _ready(wanted) or stored.get("observedGeneration") != wanted.get("observedGeneration"):
+    if _urgent(stored) != _urgent(wanted):
         return 0.0
     rest = MOVING_SECONDS if _steady(stored) == _steady(wanted) else CALM_SECONDS
     return max(0.0, rest - since_last_write_seconds)
 
 
-def _ready(status: Mapping[str, Any]) -> tuple[str, str] | None:
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "Ready":
-            return str(condition.get("status")), str(condition.get("reason"))
-    return None
+def _urgent(status: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what somebody may wait for: the generation, whether it is Ready, and why it is Stalled."""
+    conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    ready, stalled = conditions.get("Ready", {}), conditions.get("Stalled", {})
+    return status.get("observedGeneration"), ready.get("status"), stalled.get("status"), stalled.get("reason")
 
 
 def _steady(value: Any) -> Any:  # noqa: ANN401 - any JSON

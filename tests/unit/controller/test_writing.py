@@ -14,6 +14,11 @@ def a_status(ready: str = "False", reason: str = "Starting", message: str = "", 
     return {"observedGeneration": 1, "replicas": 0, "conditions": [condition], **more}
 
 
+def a_stalled_status() -> dict[str, Any]:
+    status = a_status()
+    return {**status, "conditions": [*status["conditions"], {"type": "Stalled", "status": "True", "reason": "Invalid"}]}
+
+
 def test_N2_an_equal_status_is_never_written() -> None:
     assert status_delay(a_status(), a_status(), 1e9) is None
 
@@ -24,8 +29,8 @@ def test_the_first_status_is_written_at_once() -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [a_status("True", "Available"), a_status(reason="CrashLoop"), {**a_status(), "observedGeneration": 2}],
-    ids=["ready", "its reason", "the generation"],
+    [a_status("True", "Available"), a_stalled_status(), {**a_status(), "observedGeneration": 2}],
+    ids=["ready", "stalled", "the generation"],
 )
 def test_what_readers_wait_for_is_written_at_once(changed: dict[str, Any]) -> None:
     assert status_delay(a_status(), changed, 0.0) == 0.0
@@ -34,6 +39,7 @@ def test_what_readers_wait_for_is_written_at_once(changed: dict[str, Any]) -> No
 def test_counts_are_gathered_for_a_moment() -> None:
     assert status_delay(a_status(), a_status(replicas=1), 0.5) == CALM_SECONDS - 0.5
     assert status_delay(a_status(), a_status(replicas=1), CALM_SECONDS) == 0.0
+    assert status_delay(a_status(), a_status(reason="Starting soon"), 0.5) == CALM_SECONDS - 0.5
 
 
 def test_texts_that_move_are_written_once_a_minute() -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import signal
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stoker.agent.config import EngineMetrics, WarmupConfig
-from stoker.agent.observer import DRAIN_CALLERS_LIMIT
 from stoker.agent.state import Page
-from tests.builders.agents import TOKEN, reading
+from tests.builders.agents import reading
 from tests.unit.agent.conftest import Configure
 from tests.unit.agent.processes import Engine, agent, get, until
 
@@ -167,195 +164,6 @@ async def test_a_metrics_page_that_cannot_be_had_is_no_evidence(
         assert "stoker_engine_ready" in page
         assert "stoker_engine_requests_running" not in page
         assert "the drain budget of 1 s is over" in (await it.drain())[1]
-
-
-# ---- what is remembered ---------------------------------------------------------------------------------------------
-
-
-async def test_a_restarted_agent_resumes_the_same_incarnation(own_engine: Engine, configure: Configure) -> None:
-    await own_engine.started()
-    config = configure(own_engine, warmup=WarmupConfig(requests=2))
-    async with agent(config) as it:
-        await until(it.is_ready)
-    async with agent(config, watching=False) as it:
-        assert (await it.probe("startup"), await it.probe("readiness")) == (200, 200)
-        assert it.observer.state.incarnation == 1
-    assert len((await own_engine.figures())["paths"]) == 2
-
-
-async def test_an_engine_restarted_behind_the_agents_back_is_loaded_and_warmed_again(
-    own_engine: Engine, configure: Configure
-) -> None:
-    await own_engine.started()
-    config = configure(own_engine)
-    async with agent(config) as it:
-        await until(it.is_ready)
-    own_engine.kill()
-    await own_engine.started()
-    async with agent(config) as it:
-        assert it.observer.state.incarnation == 2
-        await until(it.is_ready)
-    assert len((await own_engine.figures())["paths"]) == 1
-
-
-GOOD = {"version": 1, "incarnation": 3, "identity": "x", "started": True, "warm": True}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe\x00",
-        b"[" * 10_000,
-        b" " * 1_000_000,
-        json.dumps({**GOOD, "version": 2}).encode(),
-        json.dumps({**GOOD, "incarnation": -1}).encode(),
-        json.dumps({**GOOD, "warm": "yes"}).encode(),
-        json.dumps({**GOOD, "more": 1}).encode(),
-    ],
-)
-async def test_a_broken_state_file_is_a_fresh_start_with_a_log_line(
-    engine: Engine, configure: Configure, content: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    config = configure(engine)
-    (Path(config.state_dir) / "agent-state.json").write_bytes(content)
-    with caplog.at_level(logging.WARNING):
-        async with agent(config, watching=False) as it:
-            assert it.observer.state.incarnation == 1
-            assert not it.observer.state.warm
-    assert "the stored state cannot be used; starting afresh" in caplog.messages
-
-
-async def test_a_link_in_place_of_the_state_file_is_not_followed(
-    engine: Engine, configure: Configure, tmp_path: Path
-) -> None:
-    config = configure(engine, state_dir=str(tmp_path / "state"))
-    (tmp_path / "state").mkdir()
-    (tmp_path / "elsewhere").write_text(json.dumps(GOOD))
-    (tmp_path / "state" / "agent-state.json").symlink_to(tmp_path / "elsewhere")
-    async with agent(config, watching=False) as it:
-        assert it.observer.state.incarnation == 1
-    assert json.loads((tmp_path / "elsewhere").read_text()) == GOOD
-
-
-async def test_without_a_state_directory_it_works_and_says_so(
-    engine: Engine, configure: Configure, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        async with agent(configure(engine, state_dir="/proc/nowhere")) as it:
-            await until(it.is_ready)
-    assert any("the state cannot be stored" in message for message in caplog.messages)
-
-
-# ---- drain ----------------------------------------------------------------------------------------------------------
-
-
-async def test_N10_a_drain_holds_until_the_open_streams_have_ended(each_engine: Engine, configure: Configure) -> None:
-    await each_engine.started()
-    async with agent(configure(each_engine)) as it:
-        await until(it.is_ready)
-        await each_engine.set(token_seconds=0.2)
-        streams = asyncio.gather(*(each_engine.chat(tokens=20) for _ in range(20)))
-        await asyncio.sleep(0.5)
-        drain = asyncio.create_task(it.drain())
-        await until(it.is_draining)
-        assert (await it.probe("readiness"), await it.probe("liveness")) == (503, 200)
-        assert await it.reason("readiness") == "draining"
-        texts = await streams
-        assert not drain.done()
-        status, reason = await drain
-        assert (status, reason.split(" in ")[0]) == (200, "drained")
-        assert all(text.endswith("[DONE]\n\n") for text in texts)
-
-
-async def test_N10_clients_that_keep_sending_keep_it_open(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, settle_seconds=0, quiet_seconds=2)) as it:
-        await until(it.is_ready)
-        drain = asyncio.create_task(it.drain())
-        for _ in range(25):  # each request is over in a moment: a page sees the engine idle
-            await engine.chat(stream=False)
-            await asyncio.sleep(0.2)
-            assert not drain.done()
-        assert (await drain)[0] == 200
-
-
-async def test_a_drain_ends_at_its_budget(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, drain_budget_seconds=3)) as it:
-        await until(it.is_ready)
-        await engine.set(generate="frozen")
-        chat = asyncio.create_task(engine.chat())
-        status, reason = await it.drain()
-        assert (status, reason) == (200, "the drain budget of 3 s is over (running 1, waiting 0)")
-        await engine.set()
-        await chat
-
-
-async def test_a_drain_of_an_engine_that_never_was_ready_returns_at_once(engine: Engine, configure: Configure) -> None:
-    await engine.set(generate="error")
-    async with agent(configure(engine, settle_seconds=3000)) as it:
-        assert (await it.drain())[0] == 200
-        assert it.observer.phase in {"Loading", "Warming"}
-
-
-async def test_a_drain_without_any_engine_returns_at_once(configure: Configure) -> None:
-    async with agent(configure(Engine(), settle_seconds=3000)) as it:
-        assert await it.drain() == (200, "nothing to drain: the engine is Starting")
-
-
-async def test_a_drain_ends_when_the_engine_dies(own_engine: Engine, configure: Configure) -> None:
-    await own_engine.started()
-    async with agent(configure(own_engine, settle_seconds=3000)) as it:
-        await until(it.is_ready)
-        drain = asyncio.create_task(it.drain())
-        await until(it.is_draining)
-        own_engine.kill()
-        assert await drain == (200, "nothing to drain: the engine is Dead")
-
-
-@pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x", "%00"])
-async def test_a_wrong_token_drains_nothing(engine: Engine, configure: Configure, token: str) -> None:
-    async with agent(configure(engine)) as it:
-        await until(it.is_ready)
-        assert await it.drain(token) == (403, "wrong token")
-        assert await it.is_ready()
-
-
-async def test_the_drain_ends_with_its_caller_and_the_engine_lives_on(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, settle_seconds=3000)) as it:
-        await until(it.is_ready)
-        caller = asyncio.create_task(it.drain())
-        await until(it.is_unready)
-        caller.cancel()
-        await until(it.is_ready)
-        assert not it.observer.draining
-
-
-async def test_callers_share_one_drain(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, settle_seconds=2)) as it:
-        await until(it.is_ready)
-        first = asyncio.create_task(it.drain())
-        await until(it.is_draining)
-        others = [asyncio.create_task(it.drain()) for _ in range(3)]
-        await asyncio.sleep(1.0)
-        first.cancel()
-        results = await asyncio.gather(*others)
-        assert len({status for status, _ in results}) == 1
-        (reason,) = {reason for _, reason in results}
-        assert reason.startswith("drained in ")
-        assert float(reason.split()[2]) < 60
-
-
-async def test_the_callers_of_a_drain_are_bounded(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, settle_seconds=3000)) as it:
-        await until(it.is_ready)
-        callers = [asyncio.create_task(it.drain()) for _ in range(DRAIN_CALLERS_LIMIT + 1)]
-        done, waiting = await asyncio.wait(callers, return_when=asyncio.FIRST_COMPLETED)
-        assert [task.result() for task in done] == [(503, "too many callers wait for the drain")]
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await until(it.is_ready)
 
 
 # ---- the agent's own face -------------------------------------------------------------------------------------------

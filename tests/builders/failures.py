@@ -89,12 +89,23 @@ KNOWN: Mapping[str, Known] = {
         ("no node that it may use has any", "device plugin"), stalled=False, nodes=(a_node("cpu"),),
     ),
     "too little memory": Known(
-        unplaced(said.NO_MEMORY_FREE), "Unschedulable",
-        ("needs 24 GiB (spec.resources.memory)", "largest node has 256 GiB"), stalled=False, nodes=NODES,
+        unplaced(said.NO_MEMORY_FREE, gpus=1), "Unschedulable",
+        ("needs 24 GiB (spec.resources.memory) and 96 MiB for the agent",
+         "gpu-b has 20 GiB of 256 GiB free, gpu-a has 6 GiB of 256 GiB free; free some of it, or add nodes"),
+        stalled=False, nodes=NODES,
+        held={"gpu-a": {"memory": 250 * GIB}, "gpu-b": {"memory": 236 * GIB}, "cpu": {"memory": 60 * GIB}},
     ),
     "too little CPU": Known(
-        unplaced(said.NO_CPU_FREE), "Unschedulable",
-        ("needs 4 cores (spec.resources.cpu)", "has 32", "spec.resources.memory"), stalled=False, nodes=NODES,
+        unplaced(said.NO_CPU_FREE, gpus=1), "Unschedulable",
+        ("needs 4 cores (spec.resources.cpu) and 0.05 cores for the agent",
+         "gpu-b has 3.5 cores of 32 cores free, gpu-a has 1 core of 32 cores free; free some of it, or add nodes",
+         "spec.resources.memory"),
+        stalled=False, nodes=NODES, held={"gpu-a": {"cpu": 31_000}, "gpu-b": {"cpu": 28_500}},
+    ),
+    "more memory than any node has": Known(
+        unplaced(said.NO_MEMORY_FREE), "Unschedulable",
+        ("cpu has 20 GiB of 20 GiB free; lower spec.resources.memory, or add larger nodes",), stalled=False,
+        spec=CPP, nodes=(a_node("cpu", memory_bytes=20 * GIB),),
     ),
     "another product": Known(
         unplaced(said.NO_MATCH, gpus=1), "Unschedulable",

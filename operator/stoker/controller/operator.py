@@ -29,7 +29,7 @@ from stoker.kube.ledger import Ledger
 from stoker.kube.logs import LogReader
 from stoker.kube.queue import WorkQueue
 from stoker.kube.references import ReferenceReader
-from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION, INFERENCE_SERVICE, Resource
+from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION, INFERENCE_SERVICE, NODE, Resource
 
 NODES_SETTLE_SECONDS = 5.0
 """Changes of nodes are gathered for this long; they concern only services that wait for a place."""
@@ -48,6 +48,7 @@ class Operator:
 
     def __init__(self, options: Options, configuration: Configuration, resources: tuple[Resource, ...]) -> None:
         self._options = options
+        self._nodes_are_known = NODE in resources
         self._loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.queue = WorkQueue()
@@ -234,6 +235,7 @@ class Operator:
             metrics=self.metrics,
             settings=self._options.settings,
             clock=self._loop.time,
+            nodes_are_known=self._nodes_are_known,
         )
 
     def _add_gauges(self) -> None:
@@ -243,6 +245,12 @@ class Operator:
         gauge("stoker_reconciles_running", "Reconciles that run.", lambda: self._workers.running)
         gauge("stoker_services", "Services that are known.", lambda: len(self.cache.services))
         gauge("stoker_writes_unseen", "Writes that the watch has not shown yet.", lambda: len(self.expectations))
+        gauge(
+            "stoker_crd_outdated",
+            "1 while the served CustomResourceDefinition lacks fields that this operator knows.",
+            lambda: self.discovery.capabilities.crd_outdated is not None,
+        )
+        gauge("stoker_nodes_known", "0 where the role does not allow to watch nodes.", lambda: self._nodes_are_known)
         gauge("stoker_loop_lag_seconds", "How late the event loop was.", lambda: self._upkeep.loop_lag_seconds)
 
 

@@ -77,6 +77,8 @@ class Parts:
     metrics: Metrics
     settings: Settings
     clock: Callable[[], float]
+    nodes_are_known: bool
+    """Whether the nodes are watched: a role may leave them out."""
 
 
 @dataclass(slots=True)
@@ -161,7 +163,8 @@ class Reconciler:
             held_is_known=parts.foreign_held.is_known,
             foreign=memory.foreign,
             failures=memory.failures,
-            capabilities=parts.discovery.capabilities,
+            nodes_are_known=parts.nodes_are_known,
+            crd_outdated=parts.discovery.capabilities.crd_outdated,
         )
         return assemble(parts.cache, entry, pods, around)
 
@@ -250,7 +253,13 @@ class Reconciler:
         try:
             with self._parts.ledger.writing(INFERENCE_SERVICE.kind, entry.namespace, entry.name):
                 raw = await self._parts.client.update(
-                    INFERENCE_SERVICE, entry.namespace, body, STATUS_MANAGER, subresource="status"
+                    INFERENCE_SERVICE,
+                    entry.namespace,
+                    body,
+                    STATUS_MANAGER,
+                    subresource="status",
+                    # An older CRD may lack a field of the status: the rest of it shall be told all the same.
+                    drop_unknown=snapshot.crd_outdated is not None,
                 )
                 self._parts.ledger.book(INFERENCE_SERVICE.kind, raw)
         except NotFound:

@@ -211,17 +211,20 @@ class Client:
         manager: str,
         *,
         subresource: str | None = None,
+        drop_unknown: bool = False,
     ) -> dict[str, Any]:
         """Replace an object or a subresource (PUT).
 
         ``metadata.resourceVersion`` must be set, so that nothing unseen is overwritten: Conflict when it is old.
+        With ``drop_unknown`` fields that the served schema lacks are left out; otherwise they are refused.
         """
         metadata = body["metadata"]
         if not metadata.get("resourceVersion"):
             raise ValueError("an update needs metadata.resourceVersion")
         path = resource.path(namespace, metadata["name"], subresource)
         plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
-        return await self._write(Call("update", plural, "PUT", path, query=_strict(manager), body=body))
+        query = {**_strict(manager), **({"fieldValidation": "Ignore"} if drop_unknown else {})}
+        return await self._write(Call("update", plural, "PUT", path, query=query, body=body))
 
     async def delete(self, resource: Resource, namespace: str | None, name: str, *, uid: str) -> None:
         """Delete one object in the background, only while it is the one with that uid.

@@ -1,20 +1,21 @@
 """Which APIs the cluster serves, asked for every 30 s, so that one that appears later is used without a restart (N7).
 
 An optional API may be absent, or exist and not answer, such as one whose conversion webhook is dead. Neither is an
-error: both are facts that a decision reads.
+error. No decision of this version depends on one, so it is told in the log and in the metrics, and no service is
+bothered with it; what the served schema lacks concerns every service, and its status tells.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from stoker.api.crd import schema_gap
 from stoker.kube.client import Client, Selection
 from stoker.kube.errors import ApiError, Forbidden, NotFound
 from stoker.kube.resources import CUSTOM_RESOURCE_DEFINITION, INFERENCE_SERVICE, Resource
-from stoker.plan.snapshot import Capabilities
 
 POLL_SECONDS = 30.0
 
@@ -23,6 +24,18 @@ OPTIONAL = (LEADER_WORKER_SET,)
 """The optional APIs that this version looks for; each is listed here in the change that makes use of it."""
 
 log = logging.getLogger("stoker.discovery")
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Which APIs the cluster serves, and whether the served CRD is the operator's own."""
+
+    served: frozenset[str] = frozenset()
+    """``group/version/Kind`` of optional APIs that answer."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Optional APIs that exist but do not answer, with the reason."""
+    crd_outdated: str | None = None
+    """The first field that the served schema lacks; None when it is current."""
 
 
 class Discovery:

@@ -9,7 +9,6 @@ from typing import Any
 from stoker.kube.cache import Cache, service_group
 from stoker.kube.views import ChildEntry, ServiceEntry
 from stoker.plan.snapshot import (
-    Capabilities,
     DeploymentView,
     ObjectRef,
     PodView,
@@ -31,7 +30,8 @@ class Surroundings:
     foreign: tuple[ObjectRef, ...] = ()
     """Objects without our label that stand under derived names; no watch shows them."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    capabilities: Capabilities = field(default_factory=Capabilities)
+    nodes_are_known: bool = True
+    crd_outdated: str | None = None
 
 
 def assemble(cache: Cache, entry: ServiceEntry, pods: tuple[PodView, ...], around: Surroundings) -> Snapshot:
@@ -45,13 +45,14 @@ def assemble(cache: Cache, entry: ServiceEntry, pods: tuple[PodView, ...], aroun
         children=children,
         pods=pods,
         nodes=tuple(cache.nodes),
+        nodes_are_known=around.nodes_are_known,
         held=around.held,
         held_is_known=around.held_is_known,
         references=around.references,
         revisions=tuple(_revisions(cache, entry)),
         create_failures=_create_failures(deployment),
         apply_failures=around.failures,
-        capabilities=around.capabilities,
+        crd_outdated=around.crd_outdated,
     )
 
 

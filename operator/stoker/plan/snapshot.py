@@ -142,18 +142,6 @@ class RevisionView:
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
-    """Which APIs the cluster serves, and whether the served CRD is the operator's own."""
-
-    served: frozenset[str] = frozenset()
-    """``group/version/Kind`` of optional APIs that answer."""
-    broken: Mapping[str, str] = field(default_factory=dict)
-    """Optional APIs that exist but do not answer, with the reason."""
-    crd_outdated: str | None = None
-    """What the served schema lacks; None when it is current."""
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that one decision may look at. ``service`` is the stored object as the API server returned it."""
 
@@ -165,6 +153,8 @@ class Snapshot:
     """Every object that the service controls, and foreign objects that stand under a derived name."""
     pods: tuple[PodView, ...] = ()
     nodes: tuple[NodeView, ...] = ()
+    nodes_are_known: bool = True
+    """Whether the operator may list nodes; where it may not, ``nodes`` is empty and says nothing."""
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What all pods known to the operator hold on each node: node -> resource -> count, with ``cpu`` in millicores and
     ``memory`` in bytes."""
@@ -176,4 +166,5 @@ class Snapshot:
     """Messages of ReplicaSets that could not create pods (an exceeded quota, a refused admission)."""
     apply_failures: Mapping[str, str] = field(default_factory=dict)
     """What the API server answered to the last attempt, by ``Kind/name``; empty when all went well."""
-    capabilities: Capabilities = field(default_factory=Capabilities)
+    crd_outdated: str | None = None
+    """The first field that the served CustomResourceDefinition lacks; None when it has all."""

@@ -10,6 +10,9 @@ from stoker.plan.types import Layout
 ENGINE, AGENT = "engine", "agent"
 """Names of the containers of a pod."""
 
+NODES_UNKNOWN = "what the nodes have is not known, since the operator's role does not allow to list and watch them"
+"""Said in place of what nodes offer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
@@ -33,6 +36,7 @@ class Case:
     nodes: tuple[NodeView, ...] = ()
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     held_is_known: bool = True
+    nodes_are_known: bool = True
 
     def container(self, name: str) -> ContainerView | None:
         """Return the state of a container; None before the kubelet has told any."""

@@ -5,12 +5,12 @@
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.api.status import ConditionStatus, ConditionType
 from stoker.plan.snapshot import Snapshot
 from stoker.plan.types import Layout, Verdict
-from stoker.status.case import AGENT, ENGINE, Diagnosis
+from stoker.status.case import AGENT, ENGINE, NODES_UNKNOWN, Diagnosis
 from stoker.status.counts import Counts
 from stoker.status.outcome import Finding, Outcome
 
@@ -165,7 +165,16 @@ def available(view: View) -> Verdicted:
 
 
 def up_to_date(view: View) -> Verdicted:
-    """Whether every pod is of the revision that the spec asks for."""
+    """Whether every pod is of the revision that the spec asks for, and what may be missing from the spec itself."""
+    found, gap = _up_to_date(view), view.snapshot.crd_outdated
+    if gap is None:
+        return found
+    lost = f"CRDOutdated: the served CustomResourceDefinition lacks {gap} or more, and drops what is written there"
+    remedy = "upgrade the CustomResourceDefinition with the operator, then apply the manifest again"
+    return replace(found, message=f"{found.message}; {lost}; {remedy}")
+
+
+def _up_to_date(view: View) -> Verdicted:
     finding, counts = view.blocking, view.counts
     if finding is not None:
         unknown = not finding.stalled and not view.outcome.paused
@@ -196,7 +205,9 @@ def fits(view: View) -> Verdicted:
             return Verdicted(ConditionType.FITS, FALSE, "DoesNotFit", _with_ways(reasons, layout))
     # Most reasons name the field that would help; advice beside it would only blur it.
     hint = "" if "spec." in reasons else "; state the numbers in spec.model.facts"
-    return Verdicted(ConditionType.FITS, UNKNOWN, "NotEnoughKnown", f"{reasons}{hint}; the pods start all the same")
+    blind = "" if view.snapshot.nodes_are_known or not layout.gpus_per_pod else f"; {NODES_UNKNOWN}"
+    message = f"{reasons}{hint}{blind}; the pods start all the same"
+    return Verdicted(ConditionType.FITS, UNKNOWN, "NotEnoughKnown", message)
 
 
 def _with_ways(reasons: str, layout: Layout) -> str:

@@ -35,7 +35,15 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
     """
     key = outcome.revision.key if outcome.revision else None
     cases = [
-        Case(pod, outcome.spec, outcome.layout, snapshot.nodes, snapshot.held, snapshot.held_is_known)
+        Case(
+            pod=pod,
+            spec=outcome.spec,
+            layout=outcome.layout,
+            nodes=snapshot.nodes,
+            nodes_are_known=snapshot.nodes_are_known,
+            held=snapshot.held,
+            held_is_known=snapshot.held_is_known,
+        )
         for pod in snapshot.pods
         if not pod.ready and not pod.terminating and (key is None or pod.revision == key)
     ]

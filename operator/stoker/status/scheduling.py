@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
 from stoker.plan.snapshot import NodeView
 from stoker.plan.units import shown
-from stoker.status.case import Case, Diagnosis
+from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
 from stoker.status.text import bounded
 
 MAX_NODES = 5
@@ -14,6 +15,7 @@ MAX_NODES = 5
 
 GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
+_HOST = ("cpu", "memory")
 _CLAIM_MISSING = re.compile(r'persistentvolumeclaim "([^"]{1,253})" not found')
 _UNBOUND = re.compile(
     r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity conflict"
@@ -59,9 +61,12 @@ def _devices(case: Case, said: str) -> str | None:
     if resource is None:
         return None
     need = case.pod.requests.get(resource, 0)
+    needs = f"it needs {need} {resource} on one node"
+    if not case.nodes_are_known:
+        return f"{needs}; {NODES_UNKNOWN}"
     offers = _offers(case, resource)
     most = max((offer.total for offer in offers), default=0)
-    return f"it needs {need} {resource} on one node, and {_listed(offers, case.held_is_known)}; {_remedy(need, most)}"
+    return f"{needs}, and {_listed(offers, case.held_is_known)}; {_remedy(need, most)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +81,12 @@ def _offers(case: Case, resource: str) -> list[_Offer]:
     found = []
     for node in case.nodes:
         total = node.allocatable.get(resource, 0)
-        if total and _is_open(case, node, resource):
+        if total and _is_open(case, node) and (resource not in _HOST or _has_devices(case, node)):
             found.append(_Offer(node.name, max(0, total - case.held.get(node.name, {}).get(resource, 0)), total))
     return sorted(found, key=lambda offer: (-offer.free, offer.node))
 
 
-def _is_open(case: Case, node: NodeView, resource: str) -> bool:
+def _is_open(case: Case, node: NodeView) -> bool:
     """Whether the node takes pods, and this one by its taints, its product and its labels."""
     pod, accelerator = (case.spec.pod, case.spec.accelerator) if case.spec else (None, None)
     products = accelerator.products if accelerator else None
@@ -91,26 +96,33 @@ def _is_open(case: Case, node: NodeView, resource: str) -> bool:
         and node.schedulable
         and (not products or node.labels.get(_PRODUCT) in products)
         and all(node.labels.get(key) == value for key, value in selector.items())
-        and not any(_untolerated(case, node, resource))
+        and not any(_untolerated(case, node))
     )
 
 
-def _untolerated(case: Case, node: NodeView, resource: str = GPU) -> Iterator[str]:
-    """Yield the taints of a node that keep the pod away; by key, and that of its resource is always tolerated."""
+def _has_devices(case: Case, node: NodeView) -> bool:
+    """Whether a node has the devices that the pod asks for, free or not: only then its CPU and memory are of use."""
+    return all(node.allocatable.get(name, 0) >= count for name, count in case.pod.requests.items() if "/" in name)
+
+
+def _untolerated(case: Case, node: NodeView) -> Iterator[str]:
+    """Yield the taints of a node that keep the pod away; by key, and those of its devices are always tolerated."""
     pod = case.spec.pod if case.spec else None
-    keys = {resource, *(toleration.get("key") for toleration in (pod.tolerations if pod else None) or ())}
+    devices = {GPU} if case.spec is None or case.spec.accelerator is not None else set[str]()
+    tolerated = (toleration.get("key") for toleration in (pod.tolerations if pod else None) or ())
+    keys = {*devices, *case.pod.requests, *tolerated}
     for key, value, effect in node.taints:
         if effect != "PreferNoSchedule" and key not in keys and None not in keys:
             yield f"{key}={value}:{effect}"
 
 
-def _listed(offers: list[_Offer], free_is_known: bool) -> str:
+def _listed(offers: list[_Offer], free_is_known: bool, show: Callable[[int], str] = str) -> str:
     if not offers:
         return "no node that it may use has any"
     if not free_is_known:
-        totals = ", ".join(f"{offer.node} has {offer.total}" for offer in offers[:MAX_NODES])
-        return f"{totals} in all (how many are free is not known)"
-    shown_offers = [f"{offer.node} has {offer.free} of {offer.total} free" for offer in offers[:MAX_NODES]]
+        totals = ", ".join(f"{offer.node} has {show(offer.total)}" for offer in offers[:MAX_NODES])
+        return f"{totals} in all (how much of it is free is not known)"
+    shown_offers = [f"{offer.node} has {show(offer.free)} of {show(offer.total)} free" for offer in offers[:MAX_NODES]]
     more = f" and {len(offers) - MAX_NODES} more nodes less" if len(offers) > MAX_NODES else ""
     return ", ".join(shown_offers) + more
 
@@ -133,25 +145,37 @@ def _host(case: Case, said: str) -> str | None:
 
 def _cpu(case: Case) -> str:
     need = case.layout.cpu_request_millicores if case.layout else 0
-    most = max((node.allocatable.get("cpu", 0) for node in case.nodes), default=0)
-    needs = f"it needs {need / 1000:g} cores (spec.resources.cpu), the largest node has {most / 1000:g}"
-    return f"too little CPU is free: {needs}"
+    return f"too little CPU is free: {_of_host(case, 'cpu', need, AGENT_CPU_MILLICORES, _cores)}"
 
 
 def _memory(case: Case) -> str:
     need = case.layout.memory_request_bytes if case.layout else 0
-    most = max((node.allocatable.get("memory", 0) for node in case.nodes), default=0)
-    return (
-        f"too little memory is free: it needs {shown(need)} (spec.resources.memory), the largest node has {shown(most)}"
-    )
+    return f"too little memory is free: {_of_host(case, 'memory', need, AGENT_MEMORY_BYTES, shown)}"
+
+
+def _of_host(case: Case, resource: str, engine: int, agent: int, show: Callable[[int], str]) -> str:
+    """Return what the pod needs of a node's CPU or memory, and what the nodes have of it."""
+    field = f"spec.resources.{resource}"
+    needs = f"it needs {show(engine)} ({field}) and {show(agent)} for the agent on one node"
+    if not case.nodes_are_known:
+        return f"{needs}; {NODES_UNKNOWN}"
+    offers = _offers(case, resource)
+    most = max((offer.total for offer in offers), default=0)
+    remedy = f"lower {field}, or add larger nodes" if engine + agent > most > 0 else "free some of it, or add nodes"
+    return f"{needs}, and {_listed(offers, case.held_is_known, show)}; {remedy}"
+
+
+def _cores(millicores: int) -> str:
+    return f"{millicores / 1000:g} core{'' if millicores == 1000 else 's'}"
 
 
 def _selection(case: Case, said: str) -> str | None:
     if "node affinity/selector" not in said and "node selector" not in said:
         return None
     products = case.spec.accelerator.products if case.spec and case.spec.accelerator else None
-    if not products:
-        return "no other node matches spec.pod.nodeSelector and spec.pod.affinity"
+    if not products or not case.nodes_are_known:
+        where = "spec.accelerator.products, " * bool(products) + "spec.pod.nodeSelector and spec.pod.affinity"
+        return f"no other node matches {where}"
     known = sorted({node.labels[_PRODUCT] for node in case.nodes if _PRODUCT in node.labels})
     if set(products) & set(known):
         return None

@@ -13,12 +13,13 @@ from stoker.controller.operator import Operator
 from stoker.controller.options import parse_options
 from stoker.controller.reconciler import Memory
 from stoker.kube.client import Client
+from stoker.kube.discovery import Capabilities
 from stoker.kube.errors import Forbidden
 from stoker.kube.expectations import Expectation
 from stoker.kube.held import ForeignHeld
 from stoker.kube.naming import Named
 from stoker.kube.references import _Read
-from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, POD
+from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, NODE, POD
 from stoker.kube.views import pod_view
 from stoker.plan.snapshot import Snapshot
 from tests.builders.objects import a_stored_pod, an_object
@@ -112,6 +113,31 @@ async def test_N18_pods_of_others_that_cannot_be_listed_are_not_taken_for_none(
 
     monkeypatch.setattr(ForeignHeld, "_list", refused)
     assert not (await look(operator, unschedulable=True)).held_is_known
+
+
+async def test_N7_an_older_crd_is_in_a_gauge_and_in_what_decisions_see(operator: Operator) -> None:
+    assert operator.metrics.registry.get_sample_value("stoker_crd_outdated") == 0
+    assert (await look(operator, unschedulable=False)).crd_outdated is None
+    operator.discovery.capabilities = Capabilities(crd_outdated="spec.warmup")
+    assert operator.metrics.registry.get_sample_value("stoker_crd_outdated") == 1
+    assert (await look(operator, unschedulable=False)).crd_outdated == "spec.warmup"
+
+
+async def test_N7_an_optional_api_that_does_not_answer_is_in_a_gauge(operator: Operator) -> None:
+    operator.discovery.capabilities = Capabilities(broken={"x/v1/X": "a dead webhook"})
+    operator._on_capabilities()
+    state = {"api": "x/v1/X", "state": "broken"}
+    assert operator.metrics.registry.get_sample_value("stoker_optional_api", state) == 1
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_N7_nodes_that_may_not_be_listed_are_no_empty_cluster(watched: bool) -> None:
+    resources = (INFERENCE_SERVICE, DEPLOYMENT, POD, *([NODE] if watched else []))
+    found = Operator(parse_options(["--metrics-port", "0"], {}), Configuration(), resources)
+    found.seen("InferenceService", an_object("InferenceService", uid="svc", spec={}))
+    assert (await look(found, unschedulable=False)).nodes_are_known is watched
+    assert found.metrics.registry.get_sample_value("stoker_nodes_known") == watched
+    await found.stop()
 
 
 async def test_a_log_that_breaks_its_reader_ends_no_reader(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:

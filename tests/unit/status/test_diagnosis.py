@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.plan.snapshot import NodeView, PodView
-from stoker.status.case import Case, Diagnosis
+from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
 from stoker.status.creation import child_not_applied, pods_not_created
 from stoker.status.diagnosis import POLICIES, diagnose
 from tests.builders import last_words as said
@@ -84,7 +84,26 @@ def test_what_is_free_is_not_claimed_where_it_is_not_known() -> None:
     case = Case(unplaced(said.NO_GPU_FREE, gpus=4), a_spec().build(), a_layout(), (OPEN,), held_is_known=False)
     diagnosis = diagnose(case)
     assert diagnosis is not None
-    assert "open has 2 in all (how many are free is not known)" in diagnosis.message
+    assert "open has 2 in all (how much of it is free is not known)" in diagnosis.message
+
+
+@pytest.mark.parametrize("words", [said.NO_GPU_FREE, said.NO_CPU_FREE, said.NO_MEMORY_FREE, said.NO_MATCH])
+def test_nothing_is_claimed_of_nodes_that_may_not_be_listed(words: str) -> None:
+    spec = a_spec().on(H100).build()
+    diagnosis = diagnose(Case(unplaced(words, gpus=4), spec, a_layout(), nodes_are_known=False))
+    assert diagnosis is not None
+    assert "no node that it may use" not in diagnosis.message
+    assert "the nodes have" not in diagnosis.message.replace(NODES_UNKNOWN, "")
+    assert (NODES_UNKNOWN in diagnosis.message) or words == said.NO_MATCH
+
+
+def test_a_pod_without_a_gpu_may_not_use_nodes_whose_taint_keeps_them_for_gpus() -> None:
+    tainted = a_node("gpus", gpus=8, taints=(("nvidia.com/gpu", "", "NoSchedule"),))
+    layout = a_layout(0, memory_request_bytes=8 * 2**30)
+    spec = a_spec().llama_cpp().on_cpu().build()
+    diagnosis = diagnose(Case(unplaced(said.NO_MEMORY_FREE), spec, layout, (tainted,)))
+    assert diagnosis is not None
+    assert "no node that it may use has any" in diagnosis.message
 
 
 @pytest.mark.parametrize("toleration", [{"key": "team", "operator": "Exists"}, {"operator": "Exists"}])

@@ -51,6 +51,8 @@ class Seen:
     create_failures: tuple[str, ...] = ()
     apply_failures: Mapping[str, str] = field(default_factory=dict)
     now: str = NOW
+    crd_outdated: str | None = None
+    nodes_are_known: bool = True
 
     def snapshot(self) -> Snapshot:
         """What is observed."""
@@ -60,7 +62,7 @@ class Seen:
             service["status"] = dict(self.before)
         return Snapshot(
             service, self.now, self.deployment(), pods=self.pods, create_failures=self.create_failures,
-            apply_failures=self.apply_failures,
+            apply_failures=self.apply_failures, crd_outdated=self.crd_outdated, nodes_are_known=self.nodes_are_known,
         )  # fmt: skip
 
     def deployment(self) -> DeploymentView | None:
@@ -342,6 +344,25 @@ def test_what_would_fit_is_said_with_what_does_not() -> None:
 def test_what_is_not_known_is_followed_by_one_piece_of_advice(reason: str, expected: str) -> None:
     seen = Seen(layout=a_layout(verdict=Verdict.UNKNOWN, reasons=(reason,)))
     assert message(seen.status(), "Fits") == expected
+
+
+@pytest.mark.parametrize("seen", [seen for seen, _ in STATES.values()], ids=STATES.keys())
+def test_N7_an_older_crd_is_told_in_a_message_and_moves_no_condition(seen: Seen) -> None:
+    """A condition that is False by default would make every service look as if it were on its way."""
+    outdated = replace(seen, crd_outdated="spec.warmup")
+    assert conditions(outdated.status()) == conditions(seen.status())
+    told = message(outdated.status(), "UpToDate")
+    assert told.startswith(message(seen.status(), "UpToDate"))
+    assert "CRDOutdated: the served CustomResourceDefinition lacks spec.warmup" in told
+    assert "CRDOutdated" not in str(seen.status())
+
+
+def test_N7_nodes_that_may_not_be_listed_are_told_where_the_device_is_not_known() -> None:
+    layout = a_layout(verdict=Verdict.UNKNOWN, reasons=("no node has the label; set spec.accelerator.memory",))
+    assert "role does not allow" in message(Seen(layout=layout, nodes_are_known=False).status(), "Fits")
+    assert "role does not allow" not in message(Seen(layout=layout).status(), "Fits")
+    on_cpu = replace(layout, gpus_per_pod=0)
+    assert "role does not allow" not in message(Seen(layout=on_cpu, nodes_are_known=False).status(), "Fits")
 
 
 def test_stages_of_pods_are_counted() -> None:

@@ -13,8 +13,10 @@ from typing import Any
 KEY_LENGTH = 10
 """Characters of a revision's key: 40 bits, for at most a handful of revisions of one service."""
 
-_MAY_BE_FLOAT = re.compile(r"[:,\[]-?[0-9]+(\.|[eE])|[:,\[]-?(Infinity|NaN)|^-?([0-9]+[.eE]|Infinity|NaN)")
-"""Every float of a compact JSON text, and some strings that hold such text."""
+_MAY_BE_FLOAT = re.compile(
+    r"(?:^|[:,\[])-?(?:[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)|Infinity|NaN)(?:[,}\]]|$)"
+)
+"""Every float of a compact JSON text, and some strings that hold such text. An image's tag is none of them."""
 
 
 def canonical(value: object) -> str:

@@ -42,10 +42,13 @@ MAX_LINE_BYTES = 400
 
 def bounded(text: str, limit: int = MAX_MESSAGE_BYTES) -> str:
     """Return ``text`` in one line of at most ``limit`` bytes, cut at a whole character, control characters removed."""
-    printable = (character if character.isprintable() else " " for character in _ESCAPE.sub("", text))
-    line = " ".join("".join(printable).split())
+    line = " ".join((text if text.isprintable() else _printable(text)).split())
     encoded = line.encode("utf-8", "replace")
     return line if len(encoded) <= limit else encoded[: limit - 3].decode("utf-8", "ignore") + "..."
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in _ESCAPE.sub("", text))
 
 
 def redacted(text: str) -> str:

@@ -14,7 +14,7 @@ from stoker.plan.snapshot import Snapshot
 from stoker.reconcile import findings
 from stoker.reconcile.decision import Decision
 from stoker.reconcile.draft import Draft
-from stoker.reconcile.objects import children_to_apply, foreign_children, surplus
+from stoker.reconcile.objects import children_of_any_revision, children_to_apply, foreign_children, key_of, surplus
 from stoker.reconcile.planning import Plan, effective_strategy, make_plan, make_revision, make_template
 from stoker.reconcile.report import events, status
 from stoker.reconcile.settings import Settings
@@ -109,7 +109,7 @@ def make_new_revision(draft: Draft) -> Draft:
         stored = build_revision(draft.service, revision)
     except RevisionTooLargeError as error:
         return _found(draft, findings.from_faults([error.fault]))
-    conflicts = findings.name_conflicts([stored], foreign_children(draft))
+    conflicts = findings.name_conflicts([key_of(stored)], foreign_children(draft))
     if conflicts:
         return _found(draft, conflicts)
     return replace(draft, target=revision, is_new=True, revision_object=stored)
@@ -134,7 +134,7 @@ def check_names(draft: Draft) -> Draft:
 
     A service that has nothing yet gets nothing: engines that no Service reaches would only hold GPUs.
     """
-    conflicts = findings.name_conflicts(draft.wanted, foreign_children(draft))
+    conflicts = findings.name_conflicts(children_of_any_revision(draft), foreign_children(draft))
     draft = _found(draft, conflicts)
     if conflicts and draft.snapshot.deployment is None:
         return replace(draft, wanted=(), target=None, is_new=False, revision_object=None)

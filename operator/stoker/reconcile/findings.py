@@ -1,6 +1,6 @@
 """What keeps a service from a new revision, each with a reason of its own."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from stoker.api.faults import Fault, in_one_line
 from stoker.plan.snapshot import ObjectRef, ReferenceView
@@ -50,22 +50,15 @@ def unreadable_references(references: Iterable[ReferenceView]) -> tuple[Finding,
     )
 
 
-def name_conflicts(wanted: Iterable[Mapping[str, object]], foreign: Iterable[ObjectRef]) -> tuple[Finding, ...]:
-    """Return a finding for each wanted child whose name belongs to an object that the service does not control."""
+def name_conflicts(wanted: Iterable[tuple[str, str]], foreign: Iterable[ObjectRef]) -> tuple[Finding, ...]:
+    """Return a finding for each wanted child (kind and name) whose name belongs to an object of somebody else."""
     standing = {(ref.kind, ref.name) for ref in foreign}
-    names = [(str(child["kind"]), _name(child)) for child in wanted]
     return tuple(
         Finding(
             "NameConflict",
             f"{kind} {name} exists and belongs to somebody else; delete or rename it, or rename this InferenceService",
             stalled=True,
         )
-        for kind, name in names
+        for kind, name in wanted
         if (kind, name) in standing
     )
-
-
-def _name(child: Mapping[str, object]) -> str:
-    metadata = child["metadata"]
-    assert isinstance(metadata, Mapping)  # noqa: S101 - every rendered child has metadata
-    return str(metadata["name"])

@@ -4,15 +4,16 @@
 ``Available``, not ``UpToDate``, not ``Ready`` (N4).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from stoker.api.status import ConditionStatus, ConditionType
+from stoker.api.status import MAX_MESSAGE_BYTES, ConditionStatus, ConditionType
 from stoker.plan.snapshot import Snapshot
 from stoker.plan.types import Layout, Verdict
 from stoker.status.case import AGENT, ENGINE, NODES_UNKNOWN, Diagnosis
 from stoker.status.counts import Counts
 from stoker.status.outcome import Finding, Outcome
+from stoker.status.text import bounded
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 
@@ -28,8 +29,9 @@ class View:
 
     @property
     def blocking(self) -> Finding | None:
-        """The first finding, what somebody has to act on before what passes."""
-        return min(self.outcome.findings, key=lambda finding: not finding.stalled, default=None)
+        """The first finding, what somebody has to act on before what passes; its message tells the others too."""
+        found = sorted(self.outcome.findings, key=lambda finding: not finding.stalled)
+        return replace(found[0], message=_all_of(found)) if found else None
 
     @property
     def is_wanted(self) -> bool:
@@ -73,7 +75,8 @@ def _kept_back(view: View) -> Answer | None:
     if finding is None:
         return None
     serves = f" (meanwhile {_serving(view.counts)})" if view.counts.available else ""
-    return (FALSE if finding.stalled or view.outcome.paused else UNKNOWN), finding.reason, finding.message + serves
+    message = bounded(finding.message, MAX_MESSAGE_BYTES - len(serves)) + serves
+    return (FALSE if finding.stalled or view.outcome.paused else UNKNOWN), finding.reason, message
 
 
 def _not_applied(view: View) -> Answer | None:
@@ -243,8 +246,8 @@ def stalled(view: View) -> Verdicted | None:
     """Whether somebody has to act: what no waiting cures."""
     finding, diagnosis = view.blocking, view.diagnosis
     if finding is not None and finding.stalled:
-        messages = dict.fromkeys(f"{it.message}" for it in view.outcome.findings if it.stalled)
-        return Verdicted(ConditionType.STALLED, TRUE, finding.reason, " | ".join(messages))
+        told = _all_of(it for it in view.outcome.findings if it.stalled)
+        return Verdicted(ConditionType.STALLED, TRUE, finding.reason, told)
     missing = _failed(view) or (view.counts.wanted and not view.counts.serves_in_full)
     if diagnosis is not None and diagnosis.stalled and missing:
         return Verdicted(ConditionType.STALLED, TRUE, diagnosis.reason, diagnosis.message)
@@ -256,6 +259,11 @@ def reconciling(view: View, done: Verdicted) -> Verdicted | None:
     if done.status == TRUE or (view.outcome.paused and view.blocking is not None):
         return None
     return Verdicted(ConditionType.RECONCILING, TRUE, done.reason, done.message)
+
+
+def _all_of(findings: Iterable[Finding]) -> str:
+    """Return what all findings say, each once: whoever mends one fault shall not meet the next one only then."""
+    return " | ".join(dict.fromkeys(finding.message for finding in findings))
 
 
 # ---- words ---------------------------------------------------------------------------------------------------------

@@ -32,6 +32,13 @@ def stalled(decision: Decision) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
+def condition_of(decision: Decision, kind: str) -> dict[str, Any]:
+    """A condition, whatever its status."""
+    assert decision.status is not None
+    (found,) = (condition for condition in decision.status["conditions"] if condition["type"] == kind)
+    return dict(found)
+
+
 def secret(digest: str | None = "d1", **changes: Any) -> ReferenceView:
     """The Secret of `WITH_SECRET`; without a digest it does not exist."""
     view = ReferenceView(

@@ -9,8 +9,19 @@ from stoker.api.crd import object_schema
 from stoker.api.structural import check
 from stoker.plan.snapshot import ReferenceView
 from tests.builders.configs import a_config
+from tests.builders.snapshots import an_object
 from tests.builders.specs import SpecBuilder, a_spec
-from tests.unit.reconcile.support import H100, TOO_LARGE, WITH_SECRET, a_life, kinds, revision_of, secret, stalled
+from tests.unit.reconcile.support import (
+    H100,
+    TOO_LARGE,
+    WITH_SECRET,
+    a_life,
+    condition_of,
+    kinds,
+    revision_of,
+    secret,
+    stalled,
+)
 
 
 # ---- references (N19) and bad input --------------------------------------------------------------------------------
@@ -155,6 +166,38 @@ def test_every_fault_is_told_at_once() -> None:
     assert condition is not None
     assert "spec.parallelism.tensor" in condition["message"]
     assert "spec.engine.args" in condition["message"]
+
+
+@pytest.mark.parametrize("kind", ["Ready", "UpToDate", "Stalled"])
+def test_a_missing_object_hides_no_other_fault(kind: str) -> None:
+    spec = a_spec().on(H100).tensor(3).set("engine.args", ["--port", "1"])
+    missing = ReferenceView("Secret", "hub", "spec.model.credentialsSecret", exists=False)
+    life = a_life(spec, references=(missing, secret(None, exists=None, problem="forbidden")))
+    life.children[("Service", "chat")] = an_object("Service", uid="somebody-else")
+    condition = condition_of(life.reconcile(), kind)
+    assert condition["reason"] == "SecretNotFound"
+    for part in ("no Secret hub", "spec.parallelism.tensor", "spec.engine.args[0]", "Service chat exists"):
+        assert part in condition["message"]
+    assert ("forbidden" in condition["message"]) is (kind != "Stalled")  # nobody has to act on that
+
+
+@pytest.mark.parametrize(("replicas", "conflicts"), [(1, False), (2, True)])
+def test_N22_only_names_that_are_wanted_conflict_before_anything_is_rendered(replicas: int, conflicts: bool) -> None:
+    life = a_life(a_spec().on(H100).replicas(replicas), references=(secret(None),))
+    life.children[("PodDisruptionBudget", "chat")] = an_object("PodDisruptionBudget", uid="somebody-else")
+    condition = stalled(life.reconcile())
+    assert condition is not None
+    assert ("PodDisruptionBudget chat exists" in condition["message"]) is conflicts
+
+
+def test_all_faults_together_stay_within_a_message_that_tells_what_serves() -> None:
+    life = a_life()
+    life.reconcile()
+    named = (ReferenceView("Secret", f"s{i}", f"spec.pod.env[{i}]", exists=False) for i in range(64))
+    life.references = tuple(named)
+    ready = condition_of(life.reconcile(), "Ready")
+    assert len(ready["message"].encode()) <= 1024
+    assert ready["message"].endswith("(meanwhile 1 pod serves)")
 
 
 def test_a_model_that_does_not_fit_is_told_beside_other_faults() -> None:

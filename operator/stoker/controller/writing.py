@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-CALM_SECONDS = 2.0
+CALM_SECONDS = 4.0
 """Counts and reasons that move during a start are gathered for this long; what somebody may wait for is not."""
 
 MOVING_SECONDS = 60.0

@@ -6,9 +6,11 @@ and the parser of the spec says what is wrong with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from stoker.api.faults import join
 
 MAX_REFERENCES = 256
 
@@ -47,20 +49,20 @@ def _of_model(model: Mapping[str, Any]) -> Iterator[Named]:
 
 def _of_pod(pod: Mapping[str, Any]) -> Iterator[Named]:
     yield from _of_env(_items(pod.get("env")))
-    for volume in _items(pod.get("volumes")):
-        yield from _of_volume(volume, f"spec.pod.volumes[{_text(volume.get('name'))}]")
-    for index, secret in enumerate(_items(pod.get("imagePullSecrets"))):
-        yield from _one("Secret", secret.get("name"), f"spec.pod.imagePullSecrets[{index}].name")
+    for index, volume in _items(pod.get("volumes")):
+        yield from _of_volume(volume, join("spec.pod.volumes", index))
+    for index, secret in _items(pod.get("imagePullSecrets")):
+        yield from _one("Secret", secret.get("name"), join("spec.pod.imagePullSecrets", index, "name"))
     yield from _one("ServiceAccount", pod.get("serviceAccountName"), "spec.pod.serviceAccountName")
 
 
-def _of_env(variables: list[Mapping[str, Any]]) -> Iterator[Named]:
+def _of_env(variables: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Named]:
     """Yield one entry per object: its digest covers every key that a variable takes from it."""
     joined: dict[tuple[str, str], Named] = {}
-    for variable in variables:
+    for index, variable in variables:
         for kind, source in (("Secret", "secretKeyRef"), ("ConfigMap", "configMapKeyRef")):
             selector = _mapping(_mapping(variable.get("valueFrom")).get(source))
-            path = f"spec.pod.env[{_text(variable.get('name'))}].valueFrom.{source}.name"
+            path = join("spec.pod.env", index, "valueFrom", source, "name")
             for named in _one(kind, selector.get("name"), path, optional=selector.get("optional") is True):
                 joined[kind, named.name] = _joined(joined.get((kind, named.name)), named, _text(selector.get("key")))
     yield from joined.values()
@@ -78,8 +80,8 @@ def _of_volume(volume: Mapping[str, Any], path: str) -> Iterator[Named]:
     yield from _one("PersistentVolumeClaim", claim.get("claimName"), f"{path}.persistentVolumeClaim.claimName")
     yield from _of_source("Secret", _mapping(volume.get("secret")), "secretName", f"{path}.secret")
     yield from _of_source("ConfigMap", _mapping(volume.get("configMap")), "name", f"{path}.configMap")
-    for index, source in enumerate(_items(_mapping(volume.get("projected")).get("sources"))):
-        inner = f"{path}.projected.sources[{index}]"
+    for index, source in _items(_mapping(volume.get("projected")).get("sources")):
+        inner = join(path, "projected", "sources", index)
         yield from _of_source("Secret", _mapping(source.get("secret")), "name", f"{inner}.secret")
         yield from _of_source("ConfigMap", _mapping(source.get("configMap")), "name", f"{inner}.configMap")
 
@@ -97,8 +99,11 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _items(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+def _items(value: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the objects of a list with their places in it: a field is named by its place, as the API server does."""
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, Mapping):
+            yield index, item
 
 
 def _text(value: object) -> str:

@@ -2,6 +2,7 @@
 
 import re
 
+from stoker.api.faults import join
 from stoker.plan.snapshot import ContainerView
 from stoker.status.case import AGENT, Case, Diagnosis
 from stoker.status.text import bounded, redacted, word
@@ -69,20 +70,22 @@ def _missing(case: Case, said: str) -> Diagnosis:
         return Diagnosis(f"{kind}NotFound", message, stalled=True)
     if found := _MISSING_KEY.search(said):
         key, kind, name = found.groups()
-        message = f"{kind} {name} has no key {key}; add it, or correct {_field(case, kind, name)}"
+        message = f"{kind} {name} has no key {key}; add it, or correct {_field(case, kind, name, key)}"
         return Diagnosis(f"{kind}KeyNotFound", message, stalled=True)
     return Diagnosis("ContainerConfigInvalid", bounded(f"the container cannot be made: {redacted(said)}"), stalled=True)
 
 
-def _field(case: Case, kind: str, name: str) -> str:
+def _field(case: Case, kind: str, name: str, key: str | None = None) -> str:
+    """Return the field that names an object, or a key of it."""
     if case.spec and kind == "Secret" and case.spec.model.credentials_secret == name:
         return "spec.model.credentialsSecret"
     variables = (case.spec.pod.env if case.spec and case.spec.pod else None) or ()
     for index, variable in enumerate(variables):
         source = variable.value_from
         reference = source and (source.secret_key_ref if kind == "Secret" else source.config_map_key_ref)
-        if reference and reference.name == name:
-            return f"spec.pod.env[{index}].valueFrom"
+        if reference and reference.name == name and key in (None, reference.key):
+            selector = "secretKeyRef" if kind == "Secret" else "configMapKeyRef"
+            return join("spec.pod.env", index, "valueFrom", selector, "name" if key is None else "key")
     return "spec.pod.env"
 
 

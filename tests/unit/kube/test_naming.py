@@ -7,7 +7,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stoker.api.parse import parse_inference_service
 from stoker.kube.naming import MAX_REFERENCES, Named, named_objects
+from stoker.status.case import Case
+from stoker.status.diagnosis import diagnose
+from tests.builders.failures import waiting
+from tests.builders.specs import a_spec
 
 
 def an_env(name: str, kind: str, source: str, key: str, **more: Any) -> dict[str, Any]:
@@ -38,13 +43,13 @@ def test_each_reference_is_found_with_its_path() -> None:
         Named("PersistentVolumeClaim", "models", "spec.model.source"),
         Named("Secret", "hub", "spec.model.credentialsSecret"),
         Named("ConfigMap", "facts", "spec.model.facts.configMapName", reads=True),
-        Named("Secret", "s1", "spec.pod.env[A].valueFrom.secretKeyRef.name", keys=("k",)),
-        Named("ConfigMap", "c1", "spec.pod.env[C].valueFrom.configMapKeyRef.name", keys=("k",)),
-        Named("Secret", "s2", "spec.pod.volumes[v1].secret.secretName"),
-        Named("ConfigMap", "c2", "spec.pod.volumes[v2].configMap.name", optional=True),
-        Named("PersistentVolumeClaim", "p1", "spec.pod.volumes[v3].persistentVolumeClaim.claimName"),
-        Named("Secret", "s3", "spec.pod.volumes[v4].projected.sources[0].secret.name"),
-        Named("ConfigMap", "c3", "spec.pod.volumes[v4].projected.sources[1].configMap.name"),
+        Named("Secret", "s1", "spec.pod.env[0].valueFrom.secretKeyRef.name", keys=("k",)),
+        Named("ConfigMap", "c1", "spec.pod.env[2].valueFrom.configMapKeyRef.name", keys=("k",)),
+        Named("Secret", "s2", "spec.pod.volumes[0].secret.secretName"),
+        Named("ConfigMap", "c2", "spec.pod.volumes[1].configMap.name", optional=True),
+        Named("PersistentVolumeClaim", "p1", "spec.pod.volumes[2].persistentVolumeClaim.claimName"),
+        Named("Secret", "s3", "spec.pod.volumes[3].projected.sources[0].secret.name"),
+        Named("ConfigMap", "c3", "spec.pod.volumes[3].projected.sources[1].configMap.name"),
         Named("Secret", "pull", "spec.pod.imagePullSecrets[0].name"),
         Named("ServiceAccount", "runner", "spec.pod.serviceAccountName"),
     )
@@ -58,6 +63,35 @@ def test_N19_the_keys_that_variables_take_from_one_object_are_joined() -> None:
     ]
     (named,) = named_objects({"pod": {"env": env}})
     assert (named.keys, named.optional) == (("a", "z"), False)
+
+
+def test_a_field_is_named_by_its_place_as_everywhere_else() -> None:
+    """The parser, the API server, the reader of references and the diagnosis of a pod say the same of one variable."""
+    sources = {"Secret": "secretKeyRef", "ConfigMap": "configMapKeyRef"}
+    for kind, source in sources.items():
+        env = [{"name": "A", "value": "x"}, an_env("B", source, "keys", "k"), an_env("C", source, "keys", "other")]
+        spec = a_spec().set("pod.env", env)
+        (named,) = named_objects(spec.raw())
+        assert named.field_path == f"spec.pod.env[1].valueFrom.{source}.name"
+        case = Case(waiting("CreateContainerConfigError", f'{kind.lower()} "keys" not found'), spec.build())
+        diagnosis = diagnose(case)
+        assert diagnosis is not None
+        assert diagnosis.message.endswith(f" {named.field_path}")
+        no_key = Case(waiting("CreateContainerConfigError", f"couldn't find key other in {kind} t/keys"), spec.build())
+        diagnosis = diagnose(no_key)
+        assert diagnosis is not None
+        assert diagnosis.message.endswith(f" spec.pod.env[2].valueFrom.{source}.key")
+        faults = parse_inference_service(a_spec().set("pod.env", [env[0], {**env[1], "value": "x"}]).manifest())
+        assert isinstance(faults, list)
+        assert [fault.path for fault in faults] == ["spec.pod.env[1].value"]
+
+
+def test_what_is_no_object_moves_no_place() -> None:
+    spec = {"pod": {"env": ["nonsense", an_env("A", "secretKeyRef", "s", "k")], "imagePullSecrets": [1, {"name": "p"}]}}
+    assert [named.field_path for named in named_objects(spec)] == [
+        "spec.pod.env[1].valueFrom.secretKeyRef.name",
+        "spec.pod.imagePullSecrets[1].name",
+    ]
 
 
 def test_a_hub_source_names_no_claim() -> None:

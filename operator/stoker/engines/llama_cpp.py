@@ -14,6 +14,7 @@ from stoker.api.types import ClaimSource, Switch, model_source
 from stoker.engines import arguments, environment
 from stoker.engines.interface import MODEL_MOUNT, EnvVar, Invocation
 from stoker.engines.llama_arguments import OWNERS, PREFIXES, VARIABLES, read_arguments
+from stoker.engines.llama_memory import counted
 from stoker.engines.llama_table import OLDEST, llama_options
 from stoker.engines.progress import longest_prefill_seconds
 from stoker.engines.versions import Build, image_tag, parse_build
@@ -93,7 +94,7 @@ class LlamaCpp:
     def traits(self, spec: InferenceServiceSpec) -> EngineTraits:
         """Return what planning must know."""
         batched = (spec.batching or Batching()).max_batched_tokens
-        return EngineTraits(
+        usual = EngineTraits(
             name=self.name,
             version=self.version(spec),
             fraction_of=FractionOf.UNUSED,
@@ -111,6 +112,7 @@ class LlamaCpp:
             splits_layers=True,
             host_overhead_bytes=2**29,
         )
+        return counted(spec, _build(self.version(spec)), usual)
 
     def faults(self, spec: InferenceServiceSpec) -> Sequence[Fault]:
         """Return what llama.cpp cannot do, at most one fault a field."""

@@ -16,6 +16,7 @@ from stoker.engines.interface import MODEL_MOUNT, EnvVar, Invocation
 from stoker.engines.progress import longest_prefill_seconds
 from stoker.engines.versions import Version
 from stoker.engines.vllm_args import PORT, cpu_kv_bytes, serve_args
+from stoker.engines.vllm_memory import counted
 from stoker.engines.vllm_table import vllm_options
 from stoker.engines.vllm_values import (
     ATTENTION_VARIABLE,
@@ -77,7 +78,7 @@ class Vllm:
         """Return what planning must know."""
         version, gpu = version_of(spec), on_gpu(spec)
         dtypes = {name for name, span in kv_dtype_spans(spec).items() if span.covers(version)}
-        return EngineTraits(
+        usual = EngineTraits(
             name=self.name,
             version=version_text(spec.engine),
             fraction_of=FractionOf.TOTAL,
@@ -95,6 +96,7 @@ class Vllm:
             shares_memory=True,
             host_overhead_bytes=CPU_OVERHEAD_BYTES,
         )
+        return counted(spec, version, usual)
 
     def invocation(self, spec: InferenceServiceSpec, layout: Layout, service_name: str) -> Invocation:
         """Return how vLLM is started."""

@@ -77,7 +77,7 @@ def demand_of(
         memory_bytes=memory_bytes,
         memory_fraction=memory_fraction_of(spec, traits),
         on_gpu=device is not None,
-        cuda_graphs=execution.cuda_graphs is not Switch.DISABLED,
+        cuda_graphs=traits.captures_graphs and execution.cuda_graphs is not Switch.DISABLED,
         gpu_layers=execution.gpu_layers,
     )
 

@@ -41,13 +41,25 @@ def shm_bytes(traits: EngineTraits, world: int, on_gpu: bool) -> int:
     """Return the size of ``/dev/shm``; 0 where the engine needs none.
 
     vLLM's broadcast queues take 160 MiB each, NCCL several hundred without peer access; the container's default of
-    64 MiB kills both. 2 GiB for one GPU, then 4 GiB and 2 GiB for each GPU, at most 16 GiB.
+    64 MiB kills both. 2 GiB for one GPU, then 4 GiB and 2 GiB for each GPU, at most 16 GiB. What leaves the KV cache of
+    the GPUs for the memory of the container lies there too.
     """
     if not traits.shares_memory:
         return 0
     if not on_gpu:
         return GIB
-    return 2 * GIB if world == 1 else min(16 * GIB, 4 * GIB + 2 * GIB * world)
+    queues = 2 * GIB if world == 1 else min(16 * GIB, 4 * GIB + 2 * GIB * world)
+    return queues + traits.shared_cache_bytes
+
+
+def offloaded_bytes(fitted: Fit | None, demand: Demand, traits: EngineTraits) -> int:
+    """Return the weights of all ranks that lie in the memory of the container instead of on their GPUs."""
+    if not demand.on_gpu or not traits.offloaded_weight_bytes:
+        return 0
+    if fitted is None:
+        return traits.offloaded_weight_bytes * demand.world
+    kept = (min(rank.weight_bytes, traits.offloaded_weight_bytes) for rank in fitted.ranks)
+    return demand.tensor * sum(kept)
 
 
 def cpu_request(spec: InferenceServiceSpec, demand: Demand) -> int:
@@ -68,7 +80,8 @@ def gpu_engine_memory(facts: Facts, fitted: Fit | None, demand: Demand, traits: 
     if traits.splits_layers:
         return _round_up(shm + traits.host_overhead_bytes + (fitted.host_bytes if fitted else 8 * GIB), 256 * MIB)
     multimodal = isinstance(facts, ModelFacts) and facts.encoder_parameters > 0
-    return shm + _ENGINE_BYTES + _WORKER_BYTES * demand.world + (_MULTIMODAL_BYTES if multimodal else 0)
+    processes = _ENGINE_BYTES + _WORKER_BYTES * demand.world + (_MULTIMODAL_BYTES if multimodal else 0)
+    return shm + processes + _round_up(offloaded_bytes(fitted, demand, traits), 256 * MIB)
 
 
 def cpu_engine_memory(fitted: Fit, demand: Demand, traits: EngineTraits) -> int:
@@ -113,8 +126,10 @@ def container_fault(
     if stated is None or stated >= least or (fitted and not demand.on_gpu):
         return None
     shm, on_host = shm_bytes(traits, demand.world, demand.on_gpu), fitted.host_bytes if fitted else 0
+    offloaded = offloaded_bytes(fitted, demand, traits)
     parts = [f"shared memory ({shown(shm)})"] * (demand.on_gpu and bool(shm))
     parts += [f"layers outside the GPU ({shown(on_host)})"] * bool(on_host)
+    parts += [f"weights that leave the GPUs ({shown(offloaded)})"] * bool(offloaded)
     problem = f"{shown(stated)} cannot hold {' and '.join(['the processes of the engine', *parts])}"
     return Fault("spec.resources.memory", problem, f"set it to at least {quantity(least)}, or remove it", _TOO_SMALL)
 
@@ -123,6 +138,7 @@ def least_container(demand: Demand, fitted: Fit | None, traits: EngineTraits) ->
     """Return the memory that the container cannot do without, in bytes and steps of 256 MiB."""
     if demand.on_gpu:
         shm, on_host = shm_bytes(traits, demand.world, on_gpu=True), fitted.host_bytes if fitted else 0
+        on_host += offloaded_bytes(fitted, demand, traits)
         return _round_up(shm + traits.host_overhead_bytes * demand.world + on_host, 256 * MIB)
     numerator, denominator = demand.memory_fraction.as_integer_ratio()
     return _round_up(-(-traits.host_overhead_bytes * denominator // numerator), 256 * MIB)

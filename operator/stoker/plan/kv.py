@@ -58,14 +58,24 @@ class StageCache:
 
 
 def stage_cache(
-    stage: Stage, tensor: int, dtype: str, element_bytes: Fraction, block_tokens: int, in_flight_tokens: int
+    stage: Stage,
+    tensor: int,
+    dtype: str,
+    element_bytes: Fraction,
+    block_tokens: int,
+    in_flight_tokens: int,
+    *,
+    whole_windows: bool = False,
 ) -> StageCache:
-    """Return what the layers of ``stage`` keep on one of ``tensor`` ranks, with a KV cache of ``dtype``."""
+    """Return what the layers of ``stage`` keep on one of ``tensor`` ranks, with a KV cache of ``dtype``.
+
+    With ``whole_windows`` the layers that see a window keep the whole sequence, as all others.
+    """
     growing, windows, state = Fraction(0), dict[int, Fraction](), 0
     for layer, count in stage.groups:
         cache = layer.cache
         token = count * _token_bytes(cache, tensor, dtype, element_bytes)
-        if cache.grows:
+        if cache.grows or (cache.is_bounded and whole_windows):
             growing += token
         elif cache.is_bounded:
             windows[cache.window_tokens] = windows.get(cache.window_tokens, Fraction(0)) + token

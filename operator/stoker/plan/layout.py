@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from stoker.api.engine import Accelerator, Batching, Context, Quantization, Resources
@@ -16,14 +16,7 @@ from stoker.plan.inputs import Device, UnknownDevice, facts_origin
 from stoker.plan.memory import Fit, concurrency, fit
 from stoker.plan.suggest import suggest
 from stoker.plan.types import EngineTraits, Layout, Placement, Suggestion, Verdict
-from stoker.plan.units import shown
-
-
-@dataclass(frozen=True, slots=True)
-class _Judgement:
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    short_by_bytes: int | None = None
+from stoker.plan.verdict import Given, Judgement, judge
 
 
 def plan_layout(
@@ -73,7 +66,7 @@ def _layout(
     fitted: Fit | None,
     faults: tuple[Fault, ...],
 ) -> Layout:
-    judged = _judge(facts, device, demand, traits, fitted)
+    judged = judge(Given(spec, facts, device, demand, traits, fitted))
     shm = host.shm_bytes(traits, demand.world, demand.on_gpu)
     weights = fitted.weight_bytes if fitted else None
     tokens = fitted.kv_tokens if fitted else None
@@ -108,67 +101,13 @@ def _layout(
     )
 
 
-# ---- the verdict ---------------------------------------------------------------------------------------------------
-def _judge(facts: Facts, device: AnyDevice, demand: Demand, traits: EngineTraits, fitted: Fit | None) -> _Judgement:
-    unknown = _unknown(facts, device, demand, fitted)
-    short = fitted.short_by_bytes if fitted else None
-    if fitted and short is not None and short > 0 and not _size_is_unknown(facts, demand):
-        return _Judgement(Verdict.TOO_SMALL, _too_small(demand, traits, fitted, short), short)
-    if unknown or fitted is None:
-        return _Judgement(Verdict.UNKNOWN, unknown or ("the model has fewer layers than stages",))
-    return _Judgement(Verdict.FITS, _fits(demand, traits, fitted))
-
-
-def _unknown(facts: Facts, device: AnyDevice, demand: Demand, fitted: Fit | None) -> tuple[str, ...]:
-    reasons = []
-    if isinstance(facts, UnknownFacts):
-        reasons.append(f"the model is not known: {facts.reason}")
-    if isinstance(device, UnknownDevice):
-        reasons.append(f"the memory of the GPU is not known: {device.reason}")
-    if _size_is_unknown(facts, demand):
-        reasons.append("the name of the GGUF file does not state its quantization, and so not its size")
-    if fitted and demand.max_length is None:
-        reasons.append("the longest sequence is not known; set spec.context.maxLength")
-    return tuple(reasons)
-
-
-def _size_is_unknown(facts: Facts, demand: Demand) -> bool:
-    """Whether the weights are a GGUF file of a quantization that nothing states."""
-    stated = isinstance(facts, ModelFacts) and facts.weight_bytes is not None
-    return demand.is_gguf and demand.gguf is None and not stated
-
-
-def _too_small(demand: Demand, traits: EngineTraits, fitted: Fit, short: int) -> tuple[str, ...]:
-    worst = min(fitted.ranks, key=lambda rank: rank.kv_bytes or 0)
-    where = "each GPU" if demand.on_gpu else "the container"
-    fixed = worst.weight_bytes + worst.activation_bytes + worst.graph_bytes + worst.overhead_bytes
-    budget = worst.budget_bytes or 0
-    if fixed > budget:
-        first = f"weights and activations need {shown(fixed)} of {where}, and the engine may use {shown(budget)}"
-    else:
-        what = "one sequence" if traits.context_is_shared else f"{demand.max_sequences} sequences"
-        need, left = shown(fitted.needed_kv_bytes or 0), shown(max(worst.kv_bytes or 0, 0))
-        first = f"the KV cache of {what} of {demand.max_length} tokens needs {need}, and {left} of {where} are left"
-    return first, f"short by {shown(short)} on {where}"
-
-
-def _fits(demand: Demand, traits: EngineTraits, fitted: Fit) -> tuple[str, ...]:
-    where = f"{demand.world} GPU{'s' * (demand.world > 1)}" if demand.on_gpu else "the CPU"
-    reasons = [f"{fitted.kv_tokens} tokens of KV cache on {where}"]
-    if not demand.on_gpu and traits.kv_cache_step_bytes > 1:
-        reasons.append(f"the engine takes its KV cache in steps of {shown(traits.kv_cache_step_bytes)}, rounded down")
-    if any(cache.windows or cache.state_bytes for cache in fitted.caches):
-        reasons.append("layers of several kinds share one pool; the engine's padding of it is not counted")
-    return tuple(reasons)
-
-
 def _suggestions(
     facts: Facts,
     device: AnyDevice,
     demand: Demand,
     traits: EngineTraits,
     fitted: Fit | None,
-    judged: _Judgement,
+    judged: Judgement,
     container: int | None,
 ) -> tuple[Suggestion, ...]:
     if judged.verdict is not Verdict.TOO_SMALL or fitted is None or isinstance(facts, UnknownFacts):

@@ -10,7 +10,7 @@ from stoker.facts.model import ModelFacts
 from stoker.plan.demand import Demand
 from stoker.plan.kv import StageCache, stage_cache
 from stoker.plan.stages import Stage, cut, split
-from stoker.plan.types import EngineTraits, FractionOf, RankMemory
+from stoker.plan.types import EngineTraits, FractionOf, RankMemory, Windows
 from stoker.plan.units import MIB
 from stoker.plan.weights import WeightFormat, ceil_div, gguf_format, method_format, stage_weight_bytes
 
@@ -61,11 +61,12 @@ def fit(facts: ModelFacts, demand: Demand, traits: EngineTraits, form: WeightFor
     """Lay the model over the devices and count every byte; ``form`` spares a second look at the same weights."""
     form = form or weight_format(facts, demand)
     host, stages = _host_and_stages(facts, demand, traits)
-    caches = tuple(_cache(stage, demand, traits) for stage in stages)
+    whole = windows_are_whole(facts, traits)
+    caches = tuple(_cache(stage, demand, traits, whole=whole) for stage in stages)
     weights = tuple(stage_weight_bytes(stage, form, demand.tensor) for stage in stages)
     parts = zip(stages, caches, weights, strict=True)
     ranks = tuple(_rank(index, *part, facts, demand, traits) for index, part in enumerate(parts))
-    needed = [_needed(cache, demand, traits) for cache in caches]
+    needed = [_needed_on_device(cache, demand, traits) for cache in caches]
     pairs = zip(needed, ranks, strict=True)
     known = [(need or 0) - rank.kv_bytes for need, rank in pairs if rank.kv_bytes is not None]
     tokens = [rank.kv_tokens for rank in ranks if rank.kv_tokens is not None]
@@ -73,7 +74,7 @@ def fit(facts: ModelFacts, demand: Demand, traits: EngineTraits, form: WeightFor
         ranks=ranks,
         caches=caches,
         form=form,
-        host_bytes=_host_bytes(host, form, demand, traits),
+        host_bytes=_host_bytes(host, caches, form, demand, traits, whole=whole),
         weight_bytes=_whole_weight_bytes(facts, form),
         short_by_bytes=max(known, default=None),
         kv_tokens=min(tokens, default=None),
@@ -91,9 +92,21 @@ def _host_and_stages(facts: ModelFacts, demand: Demand, traits: EngineTraits) ->
     return None, cut(facts, demand.pipeline)
 
 
-def _cache(stage: Stage, demand: Demand, traits: EngineTraits) -> StageCache:
+def windows_are_whole(facts: ModelFacts, traits: EngineTraits) -> bool:
+    """Return whether layers that see a window keep all of a sequence all the same."""
+    mixed = traits.windows is Windows.WHOLE_IF_MIXED and any(layer.cache.grows for layer in facts.layers)
+    return mixed or traits.windows is Windows.WHOLE
+
+
+def _cache(stage: Stage, demand: Demand, traits: EngineTraits, *, whole: bool) -> StageCache:
     return stage_cache(
-        stage, demand.tensor, demand.kv_dtype, demand.kv_element_bytes, traits.block_tokens, demand.batched_tokens
+        stage,
+        demand.tensor,
+        demand.kv_dtype,
+        demand.kv_element_bytes,
+        traits.block_tokens,
+        demand.batched_tokens,
+        whole_windows=whole,
     )
 
 
@@ -104,11 +117,24 @@ def _needed(cache: StageCache, demand: Demand, traits: EngineTraits) -> int | No
     return cache.sequence_bytes(demand.max_length) * (1 if traits.context_is_shared else demand.max_sequences)
 
 
-def _host_bytes(host: Stage | None, form: WeightFormat, demand: Demand, traits: EngineTraits) -> int:
+def _needed_on_device(cache: StageCache, demand: Demand, traits: EngineTraits) -> int | None:
+    elsewhere = traits.kv_in_container and demand.on_gpu
+    return 0 if elsewhere and demand.max_length else _needed(cache, demand, traits)
+
+
+def _host_bytes(
+    host: Stage | None,
+    caches: tuple[StageCache, ...],
+    form: WeightFormat,
+    demand: Demand,
+    traits: EngineTraits,
+    *,
+    whole: bool,
+) -> int:
     if host is None:
         return 0
-    cache = _cache(host, demand, traits)
-    return stage_weight_bytes(host, form, 1) + (_needed(cache, demand, traits) or 0)
+    kept = [_cache(host, demand, traits, whole=whole), *(caches if traits.kv_in_container else ())]
+    return stage_weight_bytes(host, form, 1) + sum(_needed(cache, demand, traits) or 0 for cache in kept)
 
 
 def _rank(
@@ -143,8 +169,10 @@ def _left(demand: Demand, traits: EngineTraits, budget: int, fixed: int) -> int:
     return left if demand.on_gpu or left < 0 else left - left % traits.kv_cache_step_bytes
 
 
-def _tokens(cache: StageCache, kv_bytes: int, demand: Demand, traits: EngineTraits) -> int:
+def _tokens(cache: StageCache, kv_bytes: int, demand: Demand, traits: EngineTraits) -> int | None:
     """Capacity in tokens; an engine whose slots divide the cache allocates no more than they hold."""
+    if traits.kv_in_container and demand.on_gpu:
+        return demand.max_length * demand.max_sequences if demand.max_length else None
     tokens = cache.tokens_in(kv_bytes, demand.max_length)
     if traits.context_is_shared or demand.max_length is None:
         return tokens

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import Final
 
 from stoker.api.faults import Fault
 
@@ -36,6 +38,48 @@ class FractionOf(StrEnum):
     """Of what is free when the engine starts."""
     UNUSED = "Unused"
     """The engine has no such setting: it takes what it needs (llama.cpp)."""
+
+
+class Windows(StrEnum):
+    """What a layer that sees a window keeps of a long sequence."""
+
+    BOUNDED = "Bounded"
+    """Its window only."""
+    WHOLE_IF_MIXED = "WholeIfMixed"
+    """Everything, where other layers of the model keep everything."""
+    WHOLE = "Whole"
+    """Everything."""
+
+
+class Concerns(StrEnum):
+    """The models in which an argument can move memory."""
+
+    EVERY_MODEL = "EveryModel"
+    BOUNDED_LAYERS = "BoundedLayers"
+    """Those with windows or states."""
+    LATENT_LAYERS = "LatentLayers"
+    """Those with multi-head latent attention."""
+    ENCODERS = "Encoders"
+    """Those that take more than text."""
+    EXPERTS = "Experts"
+    """Mixtures of experts."""
+
+
+UNBOUNDED: Final = sys.maxsize
+"""More bytes than any device has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """Something of the spec that moves memory by an amount that the arithmetic does not know."""
+
+    reason: str
+    """What it is and does, as a sentence without its end: ``spec.engine.args[0]: --enable-lora adds ...``."""
+    takes: bool = False
+    """It can take memory of the device: the layout may not fit although the arithmetic says so."""
+    frees_bytes: int = 0
+    """It can leave this much more of each device at most: a layout that is short by less may fit."""
+    concerns: Concerns = Concerns.EVERY_MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +116,16 @@ class EngineTraits:
     """Its layers may lie partly in the memory of the container, where the input embeddings always are (llama.cpp)."""
     host_overhead_bytes: int = 2**30
     """Memory that its own processes take in the container of a CPU engine, weights and KV cache aside."""
+    captures_graphs: bool = True
+    """It captures CUDA graphs unless a field says otherwise."""
+    windows: Windows = Windows.BOUNDED
+    kv_in_container: bool = False
+    """The KV cache of layers on the GPU lies in the memory of the container all the same (llama.cpp)."""
+    offloaded_weight_bytes: int = 0
+    """Weights that each rank keeps in the memory of the container at most."""
+    shared_cache_bytes: int = 0
+    """Part of ``/dev/shm`` that holds KV cache which left the GPUs."""
+    uncounted: tuple[Uncounted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal
 from typing import Final
 
 from stoker.api.engine import Batching, Context
@@ -17,10 +18,13 @@ from stoker.facts.model import ModelFacts
 from stoker.facts.quantization import METHODS, Capability
 from stoker.plan.demand import AnyDevice, Demand, Facts
 from stoker.plan.inputs import Device
-from stoker.plan.types import EngineTraits
-from stoker.plan.units import shown
+from stoker.plan.memory import CONTEXT_BYTES
+from stoker.plan.types import EngineTraits, FractionOf
+from stoker.plan.units import MIB, shown
 
 _MAX_TENSOR: Final = 64
+_LEAST_CONTEXT_BYTES: Final = 256 * MIB
+"""No CUDA context takes less, on the smallest slice of a GPU either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,27 @@ def _stated_memory(case: Case) -> Fault | None:
     return Fault("spec.accelerator.memory", problem, remedy, "MoreMemoryThanGPU")
 
 
+def _whole_memory(case: Case) -> Fault | None:
+    """vLLM ends where its share exceeds what is free, and its own CUDA context has taken some before it looks."""
+    demand = case.demand
+    if not demand.on_gpu or case.traits.fraction_of is not FractionOf.TOTAL:
+        return None
+    left = None if demand.memory_bytes is None else demand.memory_bytes - (demand.budget_bytes or 0)
+    if demand.memory_fraction < 1 and (left is None or left >= _LEAST_CONTEXT_BYTES):
+        return None
+    fraction = demand.memory_fraction
+    problem = f"{fraction} leaves {shown(left) if left else 'nothing'} of each GPU for the context of CUDA"
+    return Fault("spec.accelerator.memoryFraction", problem, f"set it to {_most(demand)} or less", "NoRoomForContext")
+
+
+def _most(demand: Demand) -> Decimal:
+    """Return the largest fraction, in hundredths, that leaves a CUDA context its room."""
+    if demand.memory_bytes is None:
+        return Decimal("0.95")
+    left = Decimal(max(demand.memory_bytes - CONTEXT_BYTES, 0)) / demand.memory_bytes
+    return max(left.quantize(Decimal("0.01"), ROUND_DOWN), Decimal("0.01"))
+
+
 def _gpu(case: Case) -> str:
     product = getattr(case.device, "product", None) or "the GPU"
     return f"{product} has {_shown(case.capability or (0, 0))}"
@@ -203,4 +228,5 @@ _CHECKS: Final[Iterable[Callable[[Case], Fault | None]]] = (
     _checkpoint_capability,
     _gpu_layers,
     _stated_memory,
+    _whole_memory,
 )

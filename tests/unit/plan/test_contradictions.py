@@ -48,6 +48,21 @@ CASES: dict[str, tuple[SpecBuilder, str, tuple[str, ...]]] = {
         "spec.parallelism.pipeline",
         ("18 layers, fewer than the 20 stages", "18 or less"),
     ),
+    "a whole GPU": (
+        a_spec().on(H100).max_length(4096).memory_fraction("1"),
+        "spec.accelerator.memoryFraction",
+        ("1 leaves nothing of each GPU", "the context of CUDA", "set it to 0.99 or less"),
+    ),
+    "almost a whole GPU": (
+        a_spec().on("NVIDIA-L4").max_length(4096).memory_fraction("0.99"),
+        "spec.accelerator.memoryFraction",
+        ("0.99 leaves 230.34 MiB of each GPU", "set it to 0.96 or less"),
+    ),
+    "the whole of a GPU that nobody knows": (
+        a_spec().on("NVIDIA-X900").max_length(4096).memory_fraction("1.0"),
+        "spec.accelerator.memoryFraction",
+        ("leaves nothing", "set it to 0.95 or less"),
+    ),
     "length": (
         a_spec().on(H100).max_length(200_000),
         "spec.context.maxLength",
@@ -151,3 +166,13 @@ def test_faults_do_not_hide_the_arithmetic() -> None:
     layout = planned(a_spec().on(H100).tensor(3))
     assert layout.kv_tokens
     assert planned(a_spec().on().pipeline(40), device=gpu()).ranks == ()
+
+
+@pytest.mark.parametrize(("product", "fraction"), [(H100, "0.99"), ("NVIDIA-L4", "0.98"), (T4, "0.97")])
+def test_a_fraction_that_leaves_the_context_its_room_passes(product: str, fraction: str) -> None:
+    assert planned(a_spec().on(product).max_length(4096).memory_fraction(fraction)).faults == ()
+
+
+def test_the_usual_fraction_passes_on_the_smallest_slice() -> None:
+    slice_ = a_spec().on("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", memory="4864Mi").max_length(4096)
+    assert planned(slice_).faults == ()

@@ -12,6 +12,7 @@ from typing import Final
 
 from stoker.engines.arguments import ACCESS, ENDS, LATER, STOKER, Argument, Owner, by_field
 from stoker.engines.llama_table import NEWEST, OLDEST, accepts, llama_options
+from stoker.engines.options import Option
 from stoker.engines.versions import Build
 
 _FIELDS: Final = {
@@ -120,7 +121,7 @@ def _unknown(index: int, text: str, build: Build | None) -> Argument:
     """Return an item that is no option as it stands; what it looks like still counts for its owner."""
     head = text.partition("=")[0].split(maxsplit=1)
     spelling = head[0].replace("_", "-") if head else ""
-    options = tuple(option.name for option in llama_options().by_spelling.get(spelling, ()))
+    options = tuple(option.name for option in llama_options().by_spelling.get(spelling, ()) or _glued(spelling))
     if options:
         problem = "holds an option and its value in one item"
         return Argument(index, text, options, False, (), (), problem, "write option and value as two items")
@@ -128,3 +129,9 @@ def _unknown(index: int, text: str, build: Build | None) -> Argument:
     if text.startswith("-") or not known:
         return Argument(index, text, (), False if known else None)
     return Argument(index, text, (), False, (), (), "is no option, and no value of one", "remove it")
+
+
+def _glued(text: str) -> tuple[Option, ...]:
+    """Return the short option to which a number is glued: nothing to llama.cpp, but it is plain what was meant."""
+    name = text.rstrip("0123456789.,")
+    return llama_options().by_spelling.get(name, ()) if name != text and not name.startswith("--") else ()

@@ -2,7 +2,8 @@
 
 vLLM's parser is argparse with additions: underscores in long options, ``--option=value``, dotted keys of JSON options
 (``--compilation-config.cudagraph_mode NONE``), unique beginnings of options, ``-O3``, values glued to one-letter
-options (``-qfp8``). Seen on vLLM 0.32: ``--hos x`` sets the host and ``-t 4`` the tensor size.
+options (``-qfp8``). Seen on vLLM 0.32: ``--hos x`` sets the host and ``-t 4`` the tensor size. ``-O.key`` is a key of
+``--compilation-config`` to vLLM 0.12, and to 0.20 a level of optimization of that name, which does not exist.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _MODEL = "is no option, and vLLM would take it for a model"
 _ONE_ITEM = "holds an option and its value in one item"
 _TWO_ITEMS = "write option and value as two items"
+_LEVEL_OPTION = "--optimization-level"
+_LEVELS = frozenset("0123")
+_DOTTED_LEVEL_KNOWN_UNTIL, _DOTTED_LEVEL_GONE_SINCE = Version(0, 13), Version(0, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,18 @@ def _read(args: Sequence[str], index: int, table: OptionTable, version: Version 
     head, equals, given = text.partition("=")
     head, *tail = head.split(maxsplit=1) or [head]
     head, keys = _split_keys(head)
-    meaning = _meaning(head, table, version)
+    meaning = _meaning(head, keys, table, version)
     options = tuple(dict.fromkeys(option.name for _, option in meaning.pairs))
     accepted = _accepted(meaning, version) if knows_every_option(version) else None
+    if head == "-O" and keys:
+        accepted = _takes_dotted_level(version)
     if tail:
         return Argument(index, text, options, accepted, keys, tuple(tail), _ONE_ITEM, _TWO_ITEMS), 1
     glued = given if equals else meaning.glued
     values, problem = _values(args, index, meaning, dotted=bool(keys), glued=glued)
     used = 1 + (len(values) if glued is None else 0)
+    if options == (_LEVEL_OPTION,) and problem is None and values[0] not in _LEVELS:
+        return Argument(index, text, options, accepted, keys, values, "takes a level from 0 to 3", "write -O2"), used
     return Argument(index, text, options, accepted, keys, values, problem, _TWO_ITEMS), used
 
 
@@ -76,11 +84,19 @@ def _split_keys(head: str) -> tuple[str, tuple[str, ...]]:
     return "--" + name[2:].replace("_", "-"), tuple(keys)
 
 
-def _meaning(head: str, table: OptionTable, version: Version | None) -> _Meaning:
+def _takes_dotted_level(version: Version | None) -> bool | None:
+    if version is None or _DOTTED_LEVEL_KNOWN_UNTIL <= version < _DOTTED_LEVEL_GONE_SINCE:
+        return None
+    return version < _DOTTED_LEVEL_KNOWN_UNTIL
+
+
+def _meaning(head: str, keys: tuple[str, ...], table: OptionTable, version: Version | None) -> _Meaning:
     """Return what ``head`` may mean: the option of that name where this version has it, else all that it begins.
 
     A name of another version is a beginning here: before 0.24 ``-dc`` was short for ``-dcp``.
     """
+    if head == "-O" and keys:
+        return _Meaning((("-O", table.options["--compilation-config"]),), exact=True)
     named = tuple((head, option) for option in table.by_spelling.get(head, ()))
     if any(option.accepts(head, version) for _, option in named):
         return _Meaning(named, exact=True)
@@ -93,7 +109,7 @@ def _meaning(head: str, table: OptionTable, version: Version | None) -> _Meaning
 
 def _short(head: str, table: OptionTable) -> _Meaning:
     if head.startswith("-O"):
-        return _Meaning((("--optimization-level", table.options["--optimization-level"]),), True, head[2:] or None)
+        return _Meaning(((_LEVEL_OPTION, table.options[_LEVEL_OPTION]),), True, head[2:] or None)
     letter = table.by_spelling.get(head[:2]) if len(head) > 2 else None
     if letter:
         return _Meaning(tuple((head[:2], option) for option in letter), True, head[2:])

@@ -35,6 +35,15 @@ def reasons(args: list[str], version: str | None = "b11434") -> list[str]:
         (["--no-cache-prompt"], "spec.context.prefixCaching"),
         (["-ngl", "9"], "spec.execution.gpuLayers"),
         (["--gpu-layers", "9"], "spec.execution.gpuLayers"),
+        (["--gpu_layers", "9"], "spec.execution.gpuLayers"),
+        (["--n-gpu-layers=9"], "spec.execution.gpuLayers"),
+        (["-ngl=9"], "spec.execution.gpuLayers"),
+        (["-ngl 9"], "spec.execution.gpuLayers"),
+        (["-ngl9"], "spec.execution.gpuLayers"),
+        (["-c4096"], "spec.context.maxLength"),
+        (["-np4"], "spec.batching.maxSequences"),
+        (["-t8"], "spec.resources.cpu"),
+        (["-ts1,1"], "spec.parallelism.pipeline"),
         (["-t", "9"], "spec.resources.cpu"),
         (["-m", "x.gguf"], "spec.model.source"),
         (["-hf", "a/b"], "spec.model.source"),
@@ -95,6 +104,11 @@ def test_what_nobody_owns_passes(args: list[str]) -> None:
 )
 def test_what_the_build_does_not_take_is_refused(args: list[str], version: str | None, refused: bool) -> None:
     assert bool(reasons(args, version)) is refused
+
+
+def test_a_value_glued_to_an_option_is_told_what_is_right() -> None:
+    (fault,) = LlamaCpp().faults(CPU.set("engine.args", ["-s42"]).build())
+    assert (fault.reason, fault.remedy) == ("MalformedArgument", "write option and value as two items")
 
 
 @pytest.mark.parametrize("option", sorted(OWNERS))

@@ -102,6 +102,61 @@ def test_a_type_of_twice_the_size_that_the_layout_counts_is_refused(args: list[s
     assert problems(["--dtype", "bfloat16"]) == problems(["--dtype=auto"]) == []
 
 
+GRAPHS_OFF = (
+    ["-O.cudagraph_mode=NONE"],
+    ["-O.cudagraph_mode", "NONE"],
+    ["-cc.cudagraph_mode=NONE"],
+    ["-cc.cudagraph_mode", "NONE"],
+    ["-cc", '{"cudagraph_mode":"NONE"}'],
+    ['-cc={"cudagraph_mode":"NONE"}'],
+    ["--compilation-config", '{"cudagraph_mode": "NONE"}'],
+    ['--compilation-config={"cudagraph_mode": "NONE"}'],
+    ["--compilation-config.cudagraph_mode", "NONE"],
+    ["--compilation-config.cudagraph_mode=NONE"],
+    ["--compilation_config.cudagraph_mode=NONE"],
+    ["--compilation-conf.cudagraph_mode=NONE"],
+    ["--compilation-config.cudagraph_mode+", "NONE"],
+)
+
+
+@pytest.mark.parametrize("args", GRAPHS_OFF)
+def test_the_mode_of_cuda_graphs_is_refused_in_every_spelling(args: list[str]) -> None:
+    for version in ("0.12.0", "0.14.0", "0.32.0", None):
+        told = problems(args, version)
+        assert any("OwnedArgument" in it and "spec.execution.cudaGraphs" in it for it in told), (args, version, told)
+
+
+@pytest.mark.parametrize(
+    ("args", "version", "accepted"),
+    [
+        (["-O.mode=3"], "0.12.0", True),
+        (["-O.mode", "3"], "0.12.0", True),
+        (["-O.mode=3"], "0.15.0", True),  # nobody looked
+        (["-O.mode=3"], "0.20.0", False),
+        (["-O.mode", "3"], "0.32.0", False),
+        (["-O3"], "0.12.0", True),
+        (["-O=3"], "0.33.0", True),
+        (["-O", "0"], "0.20.0", True),
+        (["--optimization-level", "2"], "0.32.0", True),
+        (["-Odecode"], "0.32.0", False),
+        (["-O4"], "0.32.0", False),
+        (["-O", "decode"], "0.32.0", False),
+        (["-O", '{"mode": 3}'], "0.12.0", False),
+        (["--optimization-level=-1"], "0.32.0", False),
+        (["-O"], "0.32.0", False),
+    ],
+)
+def test_a_level_of_optimization_is_a_number_from_0_to_3(args: list[str], version: str, accepted: bool) -> None:
+    assert (problems(args, version) == []) is accepted
+
+
+def test_keys_of_the_short_option_are_those_of_the_long_one() -> None:
+    (short,), (long,) = (
+        read_arguments([it], TABLE, Version(0, 12)) for it in ("-O.a.b=1", "--compilation-config.a.b=1")
+    )
+    assert (short.options, short.keys, short.values) == (long.options, long.keys, long.values)
+
+
 def test_a_name_of_another_version_is_an_abbreviation_here() -> None:
     assert "OwnedArgument" in problems(["-dc", "2"], "0.23.0")[0]
     assert problems(["-dc", "{}"], "0.24.0") == []

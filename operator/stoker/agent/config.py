@@ -56,6 +56,13 @@ class EngineMetrics(_Model):
     tpot: MetricName | None = None
 
 
+BUILT_IN_PROMPTS: Final = (
+    "Say hello.",
+    "Count from one to twenty. " * 16,
+)
+"""One short prompt and one of about a hundred tokens: two shapes of work."""
+
+
 class WarmupConfig(_Model):
     """Requests that the engine must answer before it takes traffic. No request means no warm-up."""
 

@@ -17,18 +17,28 @@ from stoker.agent.state import Phase
 
 @dataclass(frozen=True, slots=True)
 class DrainLimits:
-    """Times of a drain in seconds: the pause before it counts, the quiet that ends it, and the most it may take."""
+    """Times of a drain in seconds: the pause before it counts, the quiet that ends it, and the most it may take.
+
+    `hold`: how long after its end an engine that still runs takes no traffic. The kubelet sends SIGTERM after the hook
+    and SIGKILL at the end of the grace period; an engine that lives on for longer was drained by accident.
+    """
 
     settle: float
     quiet: float
     budget: float
+    hold: float
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """A drain under way. `quiet_since` is None while the engine is busy or cannot say."""
+    """A drain of one incarnation, under way or (`over_at`) just over.
+
+    `quiet_since` is None while the engine is busy or cannot say.
+    """
 
     began: float
+    incarnation: int = 1
+    over_at: float | None = None
     marks: tuple[float | None, ...] = ()
     quiet_since: float | None = None
     read_at: float | None = None
@@ -46,9 +56,21 @@ class Done:
 Ending = Callable[[Drain, Phase, float, DrainLimits], Done | None]
 
 
-def begin(now: float, last: Reading | None) -> Drain:
+def begin(now: float, last: Reading | None, incarnation: int = 1) -> Drain:
     """A new drain; the last page read before it tells which counters move."""
-    return Drain(began=now, marks=_marks(last) if last else ())
+    return Drain(began=now, incarnation=incarnation, marks=_marks(last) if last else ())
+
+
+def holds(drain: Drain | None, incarnation: int, now: float, limits: DrainLimits) -> bool:
+    """Whether a drain keeps this incarnation out of traffic: from its beginning until a while after its end."""
+    if drain is None or drain.incarnation != incarnation:
+        return False
+    return drain.over_at is None or now - drain.over_at <= limits.hold
+
+
+def goes_on(drain: Drain | None, incarnation: int, resumed: bool) -> bool:
+    """Whether a caller joins this drain. One that is over is begun anew, but for a caller that a dead worker left."""
+    return drain is not None and drain.incarnation == incarnation and (resumed or drain.over_at is None)
 
 
 def see(drain: Drain, reading: Reading, now: float, names: EngineMetrics, limits: DrainLimits) -> Drain:

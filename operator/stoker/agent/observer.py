@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from stoker.agent import drain as drains
 from stoker.agent.config import AgentConfig
-from stoker.agent.drain import Done, Drain, DrainLimits
+from stoker.agent.drain import Done, DrainLimits
 from stoker.agent.engine import Answer
+from stoker.agent.handover import HELD_LIMIT
 from stoker.agent.listener import Listener
 from stoker.agent.metrics import Reading
 from stoker.agent.state import Health, Limits, Models, Observation, Page, Phase, Verdict, step
@@ -20,12 +21,12 @@ from stoker.agent.state import liveness as judge_liveness
 from stoker.agent.state import phase as judge_phase
 from stoker.agent.state import readiness as judge_readiness
 from stoker.agent.state import startup as judge_startup
-from stoker.agent.store import Saved, Store, resume, snapshot
+from stoker.agent.store import Saved, Store, resume, resume_drain, snapshot
 from stoker.agent.warmup import WarmupPlan, warm_up
 
 log = logging.getLogger("stoker.agent")
 
-DRAIN_CALLERS_LIMIT: Final = 16
+DRAIN_CALLERS_LIMIT: Final = HELD_LIMIT
 
 
 class Engine(Protocol):
@@ -50,12 +51,17 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Pauses of the loops, in seconds. A drain reads the metrics page at the pace of `watch`."""
+    """Pauses of the loops, in seconds. A drain reads the metrics page at the pace of `watch`.
+
+    `hold`: how long an engine that was drained takes no traffic. It is twice what the kubelet gives an engine from the
+    end of its drain to SIGKILL; one that still runs then was drained by accident, and serves again.
+    """
 
     watch: float = 1.0
     metrics: float = 2.0
     retry_limit: float = 10.0
     drain_check: float = 0.2
+    hold: float = 60.0
 
 
 class TooManyDrainsError(Exception):
@@ -78,14 +84,15 @@ class Observer:
         self.config = config
         self.limits = limits or Limits(config.longest_prefill_seconds, config.startup_budget_seconds)
         self._engine, self._listener, self._store, self._clock, self._rhythm = engine, listener, store, clock, rhythm
-        self._drain: Drain | None = None
         self._drain_done: Done | None = None
         self._drain_callers = 0
-        self._drain_limits = DrainLimits(config.settle_seconds, config.quiet_seconds, config.drain_budget_seconds)
+        settle, quiet, budget = config.settle_seconds, config.quiet_seconds, config.drain_budget_seconds
+        self._drain_limits = DrainLimits(settle, quiet, budget, rhythm.hold)
         self._hurry = asyncio.Event()
         self.beat_at = clock()
-        self.state = resume(store.load(), listener(), clock())
-        self._saved: Saved | None = None
+        self._saved: Saved | None = store.load()
+        self.state = resume(self._saved, listener(), clock())
+        self._drain = resume_drain(self._saved, self.state, clock())
         self._told = self.phase
         self._save()
         log.info("the agent watches its engine", extra={"phase": self._told, "incarnation": self.state.incarnation})
@@ -94,8 +101,8 @@ class Observer:
 
     @property
     def draining(self) -> bool:
-        """Whether a caller waits for a drain."""
-        return self._drain is not None
+        """Whether a drain keeps the engine out of traffic: from its beginning until a while after its end."""
+        return drains.holds(self._drain, self.state.incarnation, self._clock(), self._drain_limits)
 
     @property
     def phase(self) -> Phase:
@@ -144,7 +151,7 @@ class Observer:
             log.info("the engine changed its phase", extra={**known, "reason": self.readiness().reason})
 
     def _save(self) -> None:
-        saved = snapshot(self.state)
+        saved = snapshot(self.state, self._drain.began if self._drain is not None and self.draining else None)
         if saved != self._saved:
             self._saved = saved
             self._store.save(saved)
@@ -212,16 +219,17 @@ class Observer:
 
     # ---- drain ------------------------------------------------------------------------------------------------------
 
-    async def drain(self) -> Done:
+    async def drain(self, resumed: bool = False) -> Done:
         """Hold until the engine is drained, or there is nothing to wait for. A caller that is cancelled lets go.
 
-        Callers share one drain. Raises TooManyDrainsError.
+        Callers share one drain; `resumed` ones, which an earlier worker left, go on with the one it had begun.
+        Raises TooManyDrainsError.
         """
         self.look()
         done = drains.refusal(self.phase)
         if done is not None:
             return done
-        async with self._draining():
+        async with self._draining(resumed):
             while True:
                 done = self._drain_ending()
                 if done is not None:
@@ -231,26 +239,36 @@ class Observer:
     def _drain_ending(self) -> Done | None:
         """The end of the drain, the same for all that wait for it."""
         self.look()
-        if self._drain_done is None and self._drain is not None:
+        if self._drain is None or self._drain.incarnation != self.state.incarnation:
+            return drains.refusal(self.phase) or Done(clean=True, reason="nothing to drain: the engine was replaced")
+        if self._drain_done is None:
             self._drain_done = drains.ending(self._drain, self.phase, self._clock(), self._drain_limits)
         return self._drain_done
 
     @asynccontextmanager
-    async def _draining(self) -> AsyncIterator[None]:
+    async def _draining(self, resumed: bool) -> AsyncIterator[None]:
         if self._drain_callers >= DRAIN_CALLERS_LIMIT:
             raise TooManyDrainsError
         self._drain_callers += 1
-        if self._drain is None:
-            self._drain = drains.begin(self._clock(), self.reading(newest_seconds=10))
-            self._hurry.set()
-        self._tell()
+        self._join(resumed)
         try:
             yield
         finally:
             self._drain_callers -= 1
-            if self._drain_callers == 0:
-                self._drain = self._drain_done = None
+            if self._drain_callers == 0 and self._drain is not None:
+                self._drain = replace(self._drain, over_at=self._clock())
             self._tell()
+
+    def _join(self, resumed: bool) -> None:
+        """Take part in the drain that is under way, or begin one."""
+        if self._drain is not None and drains.goes_on(self._drain, self.state.incarnation, resumed):
+            self._drain = replace(self._drain, over_at=None)
+        else:
+            reading = self.reading(newest_seconds=10)
+            self._drain, self._drain_done = drains.begin(self._clock(), reading, self.state.incarnation), None
+        self._hurry.set()
+        self._tell()
+        self._save()
 
 
 def status(observer: Observer) -> dict[str, object]:

@@ -6,10 +6,13 @@ import hmac
 import json
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from aiohttp import web
 
+from stoker.agent.handover import Handover
 from stoker.agent.metrics import Family, engine_families, expose
 from stoker.agent.observer import Observer, TooManyDrainsError, status
 from stoker.agent.state import StartupAsked, Verdict
@@ -17,6 +20,7 @@ from stoker.agent.state import StartupAsked, Verdict
 log = logging.getLogger("stoker.agent")
 
 OBSERVER: Final = web.AppKey("observer", Observer)
+HANDOVER: Final = web.AppKey("handover", Handover)
 SILENCE_LIMIT_SECONDS: Final = 30.0
 """The agent calls itself dead when its loops have not gone round for so long."""
 PAGE_AGE_LIMIT_SECONDS: Final = 30.0
@@ -25,10 +29,10 @@ REASON_LIMIT: Final = 400
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def application(observer: Observer) -> web.Application:
-    """The application over one observer."""
+def application(observer: Observer, handover: Handover) -> web.Application:
+    """The application over one observer; callers of a drain are handed over to whom `handover` leads."""
     app = web.Application(client_max_size=1024)
-    app[OBSERVER] = observer
+    app[OBSERVER], app[HANDOVER] = observer, handover
     app.add_routes(
         [
             web.get("/startup", startup),
@@ -45,7 +49,11 @@ def application(observer: Observer) -> web.Application:
 
 
 def answer(verdict: Verdict) -> web.Response:
-    """200 or 503 with a reason on one line: the kubelet copies it into an event."""
+    """200 or 503 with a reason on one line.
+
+    The kubelet reads the status code alone (its event says "HTTP probe failed with statuscode: 503"). The reason is for
+    whoever asks by hand; it also stands in `/status`, and in the agent's log at each change of the phase.
+    """
     return web.Response(status=200 if verdict.ok else 503, text=one_line(verdict.reason) + "\n")
 
 
@@ -77,14 +85,40 @@ async def liveness(request: web.Request) -> web.Response:
 
 
 async def drain(request: web.Request) -> web.Response:
-    """The engine's preStop hook. Cancelled when the caller goes away, which ends the drain."""
+    """The engine's preStop hook. Cancelled when the caller goes away, which ends the drain.
+
+    The caller is kept while it waits: should this worker die, the next one answers it.
+    """
     observer = request.app[OBSERVER]
     token = request.query.get("token", "")
     if not hmac.compare_digest(token.encode(), observer.config.drain_token.encode()):
         log.warning("a drain was refused: wrong token")
         return web.Response(status=403, text="wrong token\n")
+    with kept(request):
+        response = await drained(observer)
+        await response.prepare(request)
+        await response.write_eof()
+    return response
+
+
+@contextmanager
+def kept(request: web.Request) -> Iterator[None]:
+    """Have the request's connection outlive this worker while the body runs."""
+    connection, handover = request.get_extra_info("socket"), request.app[HANDOVER]
+    if connection is None or connection.fileno() < 0:  # the caller has gone already
+        yield
+        return
+    number = handover.keep(connection.fileno())
     try:
-        done = await observer.drain()
+        yield
+    finally:
+        handover.drop(number)
+
+
+async def drained(observer: Observer, resumed: bool = False) -> web.Response:
+    """The answer to a caller of the drain, when there is one."""
+    try:
+        done = await observer.drain(resumed)
     except TooManyDrainsError:
         return web.Response(status=503, text="too many callers wait for the drain\n")
     log.info("a drain ended", extra={"clean": done.clean, "reason": done.reason})
@@ -116,7 +150,7 @@ def families(observer: Observer) -> list[Family]:
     own = [
         Family("stoker_engine_ready", "gauge", "1 while the engine takes traffic.", float(ready)),
         Family("stoker_engine_warm", "gauge", "1 once warm-up was answered.", float(state.warm)),
-        Family("stoker_engine_draining", "gauge", "1 while a drain holds the engine.", float(observer.draining)),
+        Family("stoker_engine_draining", "gauge", "1 from the begin of a drain.", float(observer.draining)),
         Family("stoker_engine_incarnation", "gauge", "Counts the engine's processes in this pod.", state.incarnation),
     ]
     reading = observer.reading(PAGE_AGE_LIMIT_SECONDS)

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from stoker.agent.drain import Drain
 from stoker.agent.listener import Listener, same_engine
 from stoker.agent.state import State
 
@@ -24,7 +25,10 @@ log = logging.getLogger("stoker.agent")
 
 
 class Saved(BaseModel):
-    """The stored part of a state: which incarnation it was, and how far it had come."""
+    """The stored part of a state: which incarnation it was, how far it had come, and since when it is drained.
+
+    That time is of the kernel's monotonic clock: it means something for as long as the same socket listens.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,6 +37,7 @@ class Saved(BaseModel):
     identity: str | None = Field(default=None, max_length=4096)
     started: bool = False
     warm: bool = False
+    drain_began: float | None = Field(default=None, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +92,14 @@ def _short(error: Exception) -> str:
     return str(error)
 
 
-def snapshot(state: State) -> Saved:
+def snapshot(state: State, drain_began: float | None = None) -> Saved:
     """What of a state is worth keeping."""
     return Saved(
-        incarnation=state.incarnation, identity=state.identity, started=state.started, warm=state.started and state.warm
+        incarnation=state.incarnation,
+        identity=state.identity,
+        started=state.started,
+        warm=state.started and state.warm,
+        drain_began=drain_began,
     )
 
 
@@ -109,3 +118,10 @@ def resume(saved: Saved | None, listener: Listener, now: float) -> State:
         started_at=now if saved.started else None,
         warm=saved.started and saved.warm,
     )
+
+
+def resume_drain(saved: Saved | None, state: State, now: float) -> Drain | None:
+    """The drain that a worker left behind, over for now: its callers, where there still are any, take it up again."""
+    if saved is None or saved.drain_began is None or state.incarnation != saved.incarnation or not state.warm:
+        return None
+    return Drain(began=min(saved.drain_began, now), incarnation=state.incarnation, over_at=now)

@@ -2,7 +2,8 @@
 
 A sidecar container that ends makes its pod not ready at once, so a fault of the worker must not end the container.
 The listening socket belongs to this process: while a worker is replaced, callers wait in the socket's queue instead of
-being refused. Little of the standard library is imported and nothing else: this process stays small.
+being refused, and who waits for a drain goes on waiting (`handover`). Little of the standard library is imported and
+nothing else: this process stays small.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
+
+from stoker.agent.handover import Held, channel
 
 BACKLOG: Final = 128
 FIRST_BEAT_SECONDS: Final = 60.0
@@ -44,32 +47,32 @@ def listen(port: int) -> socket.socket:
 
 @dataclass(slots=True)
 class Worker:
-    """One worker process and the reading end of its heartbeat."""
+    """One worker process and the supervisor's end of the channel to it."""
 
     process: subprocess.Popen[bytes]
-    beats: int
+    channel: socket.socket
     born: float
     beat_at: float | None = None
 
     @classmethod
-    def spawn(cls, listening: socket.socket) -> Worker:
-        """Start a worker on the socket. Raises OSError where the kernel starts no process now."""
-        reading, writing = os.pipe()
-        handed = (listening.fileno(), writing)
+    def spawn(cls, listening: socket.socket, held: Held) -> Worker:
+        """Start a worker on the socket, and on what others left to it. Raises OSError where no process can be had."""
+        ours, theirs = channel()
+        handed = (listening.fileno(), theirs.fileno(), *held.connections.values())
         command = [sys.executable, "-P", "-m", "stoker.agent.worker", *map(str, handed)]
         try:
             process = subprocess.Popen(command, pass_fds=handed, stdin=subprocess.DEVNULL)
         except OSError:
-            os.close(reading)
+            ours.close()
             raise
         finally:
-            os.close(writing)
-        return cls(process, reading, time.monotonic())
+            theirs.close()
+        return cls(process, ours, time.monotonic())
 
-    def lives(self) -> bool:
-        """Wait a moment for beats; false once the worker has closed its end."""
-        readable, _, _ = select.select([self.beats], [], [], _TICK_SECONDS)
-        if readable and not os.read(self.beats, 4096):
+    def lives(self, held: Held) -> bool:
+        """Wait a moment for a message; false once the worker has closed its end."""
+        readable, _, _ = select.select([self.channel], [], [], _TICK_SECONDS)
+        if readable and not held.receive(self.channel):
             return False
         if readable:
             self.beat_at = time.monotonic()
@@ -89,7 +92,7 @@ class Worker:
             self.process.kill()
             return self.process.wait()
         finally:
-            os.close(self.beats)
+            self.channel.close()
 
 
 @dataclass(slots=True)
@@ -97,6 +100,7 @@ class Supervisor:
     """Keeps one worker alive until a signal asks to stop."""
 
     listening: socket.socket
+    held: Held = field(default_factory=Held)
     worker: Worker | None = None
     stop_at: float | None = None
     deaths: int = field(default=0)
@@ -120,14 +124,14 @@ class Supervisor:
 
     def _one_life(self) -> None:
         try:
-            worker = self.worker = Worker.spawn(self.listening)
+            worker = self.worker = Worker.spawn(self.listening, self.held)
         except OSError as error:
             self.deaths += 1
             tell("the worker could not be started and is tried again", reason=str(error), deaths=self.deaths)
             return
         if self.stop_at is not None:  # the signal came while there was nobody to hand it to
             worker.process.terminate()
-        while worker.lives():
+        while worker.lives(self.held):
             self._kill_if_due(worker)
         status = worker.end()
         self.worker = None

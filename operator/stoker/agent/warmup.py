@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from stoker.agent.config import WarmupConfig
+from stoker.agent.config import BUILT_IN_PROMPTS, WarmupConfig
 from stoker.agent.engine import CALL_ERRORS, Answer, describe
 from stoker.agent.state import Warmup
 
@@ -18,12 +18,6 @@ CHAT_PATH: Final = "/v1/chat/completions"
 COMPLETION_PATH: Final = "/v1/completions"
 NO_CHAT: Final = frozenset({400, 404, 405, 422, 500, 501})
 """Statuses with which engines answer a chat that the model cannot hold."""
-
-BUILT_IN_PROMPTS: Final = (
-    "Say hello.",
-    "Count from one to twenty. " * 16,
-)
-"""One short prompt and one of about a hundred tokens: two shapes of work."""
 
 
 class Poster(Protocol):

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,8 @@ from aiohttp import web
 from stoker.agent import logs
 from stoker.agent.config import CONFIG_ENV, AgentConfig
 from stoker.agent.engine import EngineClient
+from stoker.agent.handover import Handover
+from stoker.agent.left import answer_left
 from stoker.agent.listener import ListenerReader
 from stoker.agent.observer import Observer
 from stoker.agent.server import application
@@ -30,23 +32,25 @@ KEEPALIVE_SECONDS: Final = 15.0
 SHUTDOWN_SECONDS: Final = 0.5
 
 
-async def serve(config: AgentConfig, listening: socket.socket, beat: Callable[[], None]) -> None:
-    """Watch the engine and answer on the given socket until cancelled."""
+async def serve(config: AgentConfig, listening: socket.socket, handover: Handover, left: list[socket.socket]) -> None:
+    """Watch the engine, answer on the given socket, and answer those whom an earlier worker left, until cancelled."""
     client = EngineClient(config, time.monotonic)
     look = ListenerReader(config.engine_port).read
     try:
         observer = Observer(config, client, look, Store(Path(config.state_dir)), time.monotonic)
-        async with serving(observer, listening):
-            await observer.run(beat)
+        async with serving(observer, listening, handover), asyncio.TaskGroup() as group:
+            for connection in left:
+                group.create_task(answer_left(observer, connection, handover))
+            group.create_task(observer.run(handover.beat))
     finally:
         await client.close()
 
 
 @contextlib.asynccontextmanager
-async def serving(observer: Observer, listening: socket.socket) -> AsyncIterator[None]:
+async def serving(observer: Observer, listening: socket.socket, handover: Handover) -> AsyncIterator[None]:
     """Answer on the given socket while the block runs. A handler is cancelled when its caller goes away."""
     runner = web.AppRunner(
-        application(observer),
+        application(observer, handover),
         handler_cancellation=True,
         access_log=None,
         keepalive_timeout=KEEPALIVE_SECONDS,
@@ -60,19 +64,6 @@ async def serving(observer: Observer, listening: socket.socket) -> AsyncIterator
         await runner.cleanup()
 
 
-class Heartbeat:
-    """Tells the supervisor that the loops go round. Raises BrokenPipeError once the supervisor is gone."""
-
-    def __init__(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)
-        self._descriptor = descriptor
-
-    def __call__(self) -> None:
-        """One beat. A pipe that is full has beats enough."""
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._descriptor, b".")
-
-
 async def _until_told(work: Coroutine[None, None, None]) -> None:
     """Run until the work fails or a signal asks to stop."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -84,13 +75,12 @@ async def _until_told(work: Coroutine[None, None, None]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the worker on inherited descriptors: the listening socket and the supervisor's end of the heartbeat."""
+    """Run the worker on inherited descriptors: the listening socket, the channel to the supervisor, callers left."""
     logs.configure()
     config = AgentConfig.parse(os.environ[CONFIG_ENV])
-    listening = socket.socket(fileno=int(arguments[0]))
-    beat = Heartbeat(int(arguments[1]))
+    listening, channel, *left = (socket.socket(fileno=int(number)) for number in arguments)
     try:
-        asyncio.run(_until_told(serve(config, listening, beat)))
+        asyncio.run(_until_told(serve(config, listening, Handover(channel), left)))
     except Exception as error:
         log.exception("the worker ends", exc_info=error)
         return 1

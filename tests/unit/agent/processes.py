@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import aiohttp
 import stoker
 from stoker.agent.config import CONFIG_ENV, AgentConfig
 from stoker.agent.engine import EngineClient
+from stoker.agent.handover import Handover, channel
 from stoker.agent.listener import ListenerReader
 from stoker.agent.observer import Observer, Rhythm
 from stoker.agent.state import Limits
@@ -28,7 +29,7 @@ from stoker.agent.worker import serving
 from tests.builders.agents import TOKEN
 
 HERE = Path(__file__).parent
-QUICK = Rhythm(watch=0.05, metrics=0.05, retry_limit=0.1, drain_check=0.02)
+QUICK = Rhythm(watch=0.05, metrics=0.05, retry_limit=0.1, drain_check=0.02, hold=3600)
 SOURCES = str(Path(stoker.__file__).parents[1])
 LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); from stoker.agent.main import main; sys.exit(main())"
 """As in an image: the package lies in a folder that only the command knows."""
@@ -155,17 +156,22 @@ class Agent:
 
 @asynccontextmanager
 async def agent(
-    config: AgentConfig, health_seconds: float = 10.0, silence_seconds: float = 60.0, watching: bool = True
+    config: AgentConfig,
+    health_seconds: float = 10.0,
+    silence_seconds: float = 60.0,
+    watching: bool = True,
+    **pauses: float,
 ) -> AsyncIterator[Agent]:
-    """Run an agent in this process, faster than a real one."""
+    """Run an agent in this process, faster than a real one; `pauses` are those of its rhythm."""
     limits = Limits(config.longest_prefill_seconds, config.startup_budget_seconds, silence_seconds)
     client = EngineClient(config, time.monotonic, health_seconds)
     look, store = ListenerReader(config.engine_port).read, Store(Path(config.state_dir))
-    observer = Observer(config, client, look, store, time.monotonic, QUICK, limits)
+    observer = Observer(config, client, look, store, time.monotonic, replace(QUICK, **pauses), limits)
     listening = socket.create_server(("127.0.0.1", 0))
+    supervisor, worker = channel()
     loops = asyncio.create_task(observer.run()) if watching else None
     try:
-        async with serving(observer, listening):
+        async with serving(observer, listening, Handover(worker)):
             yield Agent(observer, int(listening.getsockname()[1]))
             assert loops is None or not loops.done(), "a loop of the agent failed"
     finally:
@@ -173,6 +179,8 @@ async def agent(
             loops.cancel()
             await asyncio.gather(loops, return_exceptions=True)
         await client.close()
+        supervisor.close()
+        worker.close()
 
 
 @dataclass

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.agent.drain import Done, Drain, DrainLimits, begin, ending, is_idle, refusal, see
+from stoker.agent.drain import Done, Drain, DrainLimits, begin, ending, goes_on, holds, is_idle, refusal, see
 from stoker.agent.metrics import Reading
 from stoker.agent.state import Phase
 from tests.builders.agents import LLAMA_CPP, VLLM, reading
 
-LIMITS = DrainLimits(settle=10, quiet=5, budget=100)
+LIMITS = DrainLimits(settle=10, quiet=5, budget=100, hold=60)
 
 
 class Draining:
@@ -59,7 +61,7 @@ def test_N10_being_seen_idle_once_is_not_enough(moved: Reading) -> None:
 
 
 def test_quiet_does_not_begin_before_the_engine_has_left_its_endpoints() -> None:
-    assert Draining(DrainLimits(settle=10, quiet=0, budget=100)).pages(reading(), seconds=9).done() is None
+    assert Draining(replace(LIMITS, quiet=0)).pages(reading(), seconds=9).done() is None
 
 
 @pytest.mark.parametrize("unknown", [reading(running=None), reading(waiting=None), Reading()])
@@ -100,6 +102,32 @@ def test_an_engine_that_is_dead_stuck_or_never_ready_is_let_go_at_once(phase: Ph
 @pytest.mark.parametrize("phase", [Phase.READY, Phase.DRAINING])
 def test_an_engine_that_serves_is_not_let_go(phase: Phase) -> None:
     assert refusal(phase) is None
+
+
+@pytest.mark.parametrize(
+    ("over_at", "now", "held"),
+    [(None, 9999.0, True), (100.0, 100.0, True), (100.0, 160.0, True), (100.0, 160.1, False)],
+)
+def test_N10_a_drain_keeps_the_engine_out_of_traffic_until_a_while_after_its_end(
+    over_at: float | None, now: float, held: bool
+) -> None:
+    drain = replace(begin(0.0, None, incarnation=2), over_at=over_at)
+    assert holds(drain, 2, now, LIMITS) is held
+    assert not holds(drain, 3, now, LIMITS), "a new engine is not drained"
+
+
+def test_without_a_drain_nothing_is_held() -> None:
+    assert not holds(None, 1, 0.0, LIMITS)
+
+
+def test_a_drain_that_is_over_goes_on_only_for_a_caller_that_a_dead_worker_left() -> None:
+    under_way = begin(0.0, None, incarnation=2)
+    over = replace(under_way, over_at=5.0)
+    assert goes_on(under_way, 2, resumed=False)
+    assert not goes_on(over, 2, resumed=False)
+    assert goes_on(over, 2, resumed=True)
+    assert not goes_on(over, 3, resumed=True)
+    assert not goes_on(None, 2, resumed=True)
 
 
 def test_idle_follows_the_series_that_the_engine_has() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -83,7 +84,7 @@ async def test_a_wrong_token_drains_nothing(engine: Engine, configure: Configure
 
 
 async def test_the_drain_ends_with_its_caller_and_the_engine_lives_on(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, settle_seconds=3000)) as it:
+    async with agent(configure(engine, settle_seconds=3000), hold=0.5) as it:
         await until(it.is_ready)
         caller = asyncio.create_task(it.drain())
         await until(it.is_unready)
@@ -108,7 +109,7 @@ async def test_callers_share_one_drain(engine: Engine, configure: Configure) -> 
 
 
 async def test_the_callers_of_a_drain_are_bounded(engine: Engine, configure: Configure) -> None:
-    async with agent(configure(engine, settle_seconds=3000)) as it:
+    async with agent(configure(engine, settle_seconds=3000), hold=0.5) as it:
         await until(it.is_ready)
         callers = [asyncio.create_task(it.drain()) for _ in range(DRAIN_CALLERS_LIMIT + 1)]
         done, waiting = await asyncio.wait(callers, return_when=asyncio.FIRST_COMPLETED)
@@ -117,3 +118,37 @@ async def test_the_callers_of_a_drain_are_bounded(engine: Engine, configure: Con
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         await until(it.is_ready)
+
+
+async def test_N10_an_engine_that_was_drained_takes_no_traffic_before_it_is_stopped(
+    own_engine: Engine, configure: Configure
+) -> None:
+    """Between the end of the hook and SIGTERM a probe may come; a new engine is another matter."""
+    await own_engine.started()
+    async with agent(configure(own_engine)) as it:
+        await until(it.is_ready)
+        status, reason = await it.drain()
+        assert (status, reason.split(" in ")[0]) == (200, "drained")
+        assert (await it.probe("readiness"), await it.reason("readiness")) == (503, "draining")
+        assert await it.probe("liveness") == 200
+        own_engine.kill()
+        await own_engine.started()
+        await until(it.is_ready)
+
+
+async def test_an_engine_that_lives_on_long_after_its_drain_serves_again(engine: Engine, configure: Configure) -> None:
+    async with agent(configure(engine), hold=2.0) as it:
+        await until(it.is_ready)
+        assert (await it.drain())[1].startswith("drained in ")
+        assert await it.is_unready()
+        await until(it.is_ready)
+
+
+async def test_a_second_drain_after_the_first_settles_anew(engine: Engine, configure: Configure) -> None:
+    """One that was an accident must not shorten the one that counts."""
+    async with agent(configure(engine, settle_seconds=2)) as it:
+        await until(it.is_ready)
+        for _ in range(2):
+            began = time.monotonic()
+            assert (await it.drain())[1].startswith("drained in ")
+            assert time.monotonic() - began >= 3.0, "less than settling and quiet take"

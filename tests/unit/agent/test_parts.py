@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.agent.config import WarmupConfig
+from stoker.agent.config import BUILT_IN_PROMPTS, WarmupConfig
 from stoker.agent.engine import Answer, model_names
 from stoker.agent.listener import Listener
 from stoker.agent.logs import JsonFormatter
 from stoker.agent.server import REASON_LIMIT, one_line
 from stoker.agent.state import State
 from stoker.agent.store import FILE_NAME, Saved, Store, resume, snapshot
-from stoker.agent.warmup import BUILT_IN_PROMPTS, WarmupPlan, fault_of, warm_up
+from stoker.agent.warmup import WarmupPlan, fault_of, warm_up
 
 ANSWER = Answer(200, b'{"choices": [{}]}')
 

@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from stoker.agent.config import CONFIG_ENV
+from stoker.agent.handover import channel
 from stoker.agent.supervisor import BACK_OFF_SECONDS, FIRST_BEAT_SECONDS, SILENCE_SECONDS, Worker
 from tests.unit.agent.conftest import Configure
 from tests.unit.agent.processes import SOURCES, AgentProcess, Engine, get, until
@@ -144,8 +145,9 @@ async def test_a_worker_that_ignores_the_signal_does_not_hold_the_end_up(
 
 def test_a_worker_is_silent_after_its_bound_and_has_longer_for_the_first_beat() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
+    ours, theirs = channel()
     try:
-        worker = Worker(process, beats=-1, born=100.0)
+        worker = Worker(process, ours, born=100.0)
         assert not worker.is_silent(100.0 + FIRST_BEAT_SECONDS)
         assert worker.is_silent(100.1 + FIRST_BEAT_SECONDS)
         worker.beat_at = 150.0
@@ -153,6 +155,8 @@ def test_a_worker_is_silent_after_its_bound_and_has_longer_for_the_first_beat() 
         assert worker.is_silent(150.1 + SILENCE_SECONDS)
     finally:
         process.wait()
+        ours.close()
+        theirs.close()
 
 
 def test_the_first_replacement_comes_at_once_and_later_ones_wait_longer() -> None:

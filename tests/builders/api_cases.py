@@ -80,6 +80,7 @@ GOOD: Mapping[str, SpecBuilder] = {
     "speculation": a_spec().set("speculation", {"method": "ngram", "tokens": 4}),
     "lookup": a_spec().set("speculation", {"method": "ngram", "tokens": 4, "promptLookupMin": 2, "promptLookupMax": 4}),
     "resources": a_spec().set("resources", {"cpu": "0.5", "memory": "1.5Gi"}),
+    "largest memory": a_spec().set("resources.memory", "999Ti").set("accelerator.memory", "999999.5Gi"),
     "millicores": a_spec().set("resources.cpu", "1500m"),
     "stopped": a_spec().replicas(0),
     "warm-up": a_spec().set("warmup", {"requests": 2, "prompts": ["Hello", "Guten Tag"]}),
@@ -137,6 +138,12 @@ BAD: Mapping[str, Bad] = {
     "no owner": Bad(a_spec().model("hf://gpt2"), "spec.model.source", "hf://owner/name"),
     "path upwards": Bad(a_spec().model("pvc://models/../other"), "spec.model.source", "malformed"),
     "quantity": Bad(a_spec().set("resources.memory", "64 GB"), "spec.resources.memory", "such as 80Gi"),
+    **{
+        f"memory beyond every node: {text}": Bad(
+            a_spec().set("resources.memory", text), "spec.resources.memory", "at most 999Ti"
+        )
+        for text in ("900000000Ti", "1000Ti", "1000000Gi", "1000000000M", f"1{'0' * 15}")
+    },
     "zero memory": Bad(a_spec().set("resources.memory", "0"), "spec.resources.memory", "such as 80Gi"),
     "zero cores": Bad(a_spec().set("resources.cpu", "0"), "spec.resources.cpu", "number of cores"),
     "fraction of zero": Bad(a_spec().memory_fraction("0"), "spec.accelerator.memoryFraction", "fraction"),
@@ -307,6 +314,17 @@ BAD: Mapping[str, Bad] = {
         for image in ("Vllm/Vllm:1", "a::b", "a/b@sha256", "a//b", "a/b:", "a/b:v0.32.0+cpu", "registry.example:x/a")
     },
     "path of Stoker": Bad(_volume(mountPath="/dev/shm/x"), "spec.pod.volumes[0].mountPath", "volumes of its own"),
+    "projected sources beyond what is looked at": Bad(
+        a_spec().set(
+            "pod.volumes",
+            [
+                {"name": f"v{i}", "mountPath": f"/v{i}", "projected": {"sources": [{"secret": {"name": "s"}}] * 26}}
+                for i in range(5)
+            ],
+        ),
+        "spec.pod.volumes",
+        "more than 128 sources",
+    ),
     "path twice": Bad(
         a_spec().set("pod.volumes", [DATA, {**DATA, "name": "d2"}]), "spec.pod.volumes", "same mountPath"
     ),

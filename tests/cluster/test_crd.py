@@ -2,7 +2,9 @@
 
 import copy
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,6 +23,9 @@ from tests.builders.cluster import CRD, conditions, install_crd, served_crd
 from tests.builders.specs import SpecBuilder, a_spec
 
 UNPROCESSABLE = {400, 422}
+
+SCHEMA_SECONDS = 5.0
+"""How long the API server may take until it judges by a changed schema."""
 
 
 class Api:
@@ -192,6 +197,58 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("source", ["nonsense", "s3://bucket/model", "hf:/a/b"])
+def test_of_a_malformed_source_nothing_is_said_that_depends_on_it(api: Api, source: str) -> None:
+    spec = a_spec().llama_cpp(source=source).set("model.credentialsSecret", "s").set("model.revision", "main")
+    said = api.complaint(_in_default(spec)) or ""
+    assert "spec.model.source" in said
+    assert "credentialsSecret" not in said
+    assert "spec.model.revision" not in said
+    assert ".gguf files" not in said
+
+
+@contextmanager
+def _a_laxer_schema(plane: ControlPlane) -> Iterator[None]:
+    """Have the schema of an older release for a while: no rule over the whole spec, no patterns."""
+    lax = yaml.safe_load(CRD.read_text(encoding="utf-8"))
+    spec = lax["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    del spec["x-kubernetes-validations"]
+    del spec["properties"]["resources"]["properties"]["memory"]["pattern"]
+    plane.apply(lax)
+    time.sleep(SCHEMA_SECONDS)
+    try:
+        yield
+    finally:
+        install_crd(plane)
+        time.sleep(SCHEMA_SECONDS)
+
+
+def test_an_object_of_a_laxer_schema_can_be_written_wherever_it_does_not_change_what_is_wrong(
+    api: Api, control_plane: ControlPlane, namespace: str
+) -> None:
+    tensor_without_gpus = a_spec().on_cpu("900000000Ti").set("parallelism", {"tensor": 2})
+    with _a_laxer_schema(control_plane):
+        api.create(tensor_without_gpus.manifest("old", namespace))
+    assert api.complaint(tensor_without_gpus.manifest("new", namespace)) is not None
+
+    def patch(spec: dict[str, Any]) -> str:
+        body = json.dumps({"spec": spec} if spec else {"metadata": {"labels": {"a": "b"}}})
+        return control_plane.kubectl("patch", "infsvc/old", "-n", namespace, "--type=merge", "-p", body)
+
+    patch({})
+    patch({"paused": True})
+    patch({"warmup": {"requests": 2}})
+    control_plane.kubectl("scale", "infsvc/old", "--replicas=3", "-n", namespace)
+    control_plane.kubectl("patch", "infsvc/old", "-n", namespace, "--subresource=status", "--type=merge", "-p",
+                          json.dumps({"status": {"observedGeneration": 4}}))  # fmt: skip
+    with pytest.raises(Exception, match=r"spec\.resources\.memory"):
+        patch({"resources": {"memory": "800000000Ti"}})
+    patch({"resources": {"memory": "8Gi"}, "parallelism": None})
+    with pytest.raises(Exception, match="there is no accelerator"):
+        patch({"parallelism": {"tensor": 2}})
+    control_plane.kubectl("delete", "infsvc/old", "-n", namespace, "--timeout=30s")
 
 
 def test_scale_works_without_replicas_in_the_manifest(api: Api, control_plane: ControlPlane, namespace: str) -> None:

@@ -46,13 +46,15 @@ class ApiModel(BaseModel):
         use_attribute_docstrings=True,
     )
     RULES: ClassVar[tuple[Rule, ...]] = ()
+    SPARES_OLD: ClassVar[bool] = False
+    """Whether an object that broke a rule of this model before, under an older schema, may be written elsewhere."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Return the model's schema with its rules."""
         schema = handler.resolve_ref_schema(handler(core))
         if cls.RULES:
-            schema["x-kubernetes-validations"] = [rule.to_schema() for rule in cls.RULES]
+            schema["x-kubernetes-validations"] = [rule.to_schema(spares_old=cls.SPARES_OLD) for rule in cls.RULES]
         return schema
 
     def to_json(self) -> dict[str, Any]:

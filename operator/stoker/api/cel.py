@@ -5,6 +5,7 @@ Python predicate, which the command line and the operator run. The contract test
 objects and requires the same answer.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ class Rule:
     remedy: str
     expression: str
     holds: Callable[[Any], bool]
+    unchanged: str | None = None
+    """CEL over ``self`` and ``oldSelf.value()``: nothing that the rule reads has changed. For rules that are too dear
+    to be run on the old object, whose strings the API server takes for unbounded."""
 
     @property
     def message(self) -> str:
@@ -35,10 +39,23 @@ class Rule:
         """Return the rule's fault for a model that stands at ``path``."""
         return Fault(join(path, *self.field.split(".")) if self.field else path, self.problem, self.remedy)
 
-    def to_schema(self) -> dict[str, str]:
-        """Return the rule as an entry of ``x-kubernetes-validations``."""
-        entry = {"rule": self.expression, "message": self.message, "reason": "FieldValueInvalid"}
+    def to_schema(self, *, spares_old: bool = False) -> dict[str, Any]:
+        """Return the rule as an entry of ``x-kubernetes-validations``.
+
+        ``spares_old``: an object that broke the rule before may be written. The API server spares what did not change,
+        but the smallest thing that it compares is what a rule stands beside, and any change of the spec changes that.
+        """
+        entry: dict[str, Any] = {"rule": self.expression, "message": self.message, "reason": "FieldValueInvalid"}
+        if spares_old:
+            before = self.unchanged or f"!({_of_old(self.expression)})"
+            entry["rule"] = f"({self.expression}) || (oldSelf.hasValue() && {before})"
+            entry["optionalOldSelf"] = True
         return {**entry, "fieldPath": "." + self.field} if self.field else entry
+
+
+def _of_old(expression: str) -> str:
+    """Return an expression over ``self`` as one over the object as it was before a write."""
+    return re.sub(r"\bself\b", "oldSelf.value()", expression)
 
 
 def exactly_one_of(*fields: str) -> str:

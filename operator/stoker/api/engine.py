@@ -130,7 +130,8 @@ class Batching(ApiModel):
     """How the engine batches requests."""
 
     max_sequences: Count | None = None
-    """Most requests that run at once. Absent: 256 on GPUs, 4 for llama.cpp."""
+    """Most requests that run at once. Absent: 256 for vLLM on GPUs and 128 on the CPU, 4 for llama.cpp; never more than
+    maxBatchedTokens."""
     max_batched_tokens: Tokens | None = None
     """Most tokens that one step computes. Absent: the engine's own choice."""
     chunked_prefill: Switch | None = None
@@ -206,7 +207,9 @@ class Warmup(ApiModel):
     requests: Annotated[int, Field(strict=True, ge=0, le=100)] | None = None
     """Number of requests; 0 switches the warm-up off. Absent: 1, or one for each prompt."""
     prompts: Annotated[tuple[Prompt, ...], Field(min_length=1, max_length=8)] | None = None
-    """Prompts that are sent in turn. Absent: a short built-in one."""
+    """Prompts that are sent in turn, from the first on. Each must fit into context.maxLength together with its answer
+    of 8 tokens. Absent: two built-in ones, the first of 2 words, the second, which only a second request sends, of
+    80."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(

@@ -24,7 +24,7 @@ from stoker.api.engine import (
 )
 from stoker.api.model import Model
 from stoker.api.pod import Pod
-from stoker.api.types import Flag, Replicas, Switch
+from stoker.api.types import KNOWN_SCHEME, Flag, Replicas, Switch
 
 GROUP = "serving.stoker.dev"
 VERSION = "v1alpha1"
@@ -92,6 +92,8 @@ class InferenceServiceSpec(ApiModel):
     pod: Pod | None = None
     """What the engine's pods get besides what Stoker decides."""
 
+    # Scaling, pausing and restarting are changes of the spec too.
+    SPARES_OLD: ClassVar[bool] = True
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             field="parallelism",
@@ -139,8 +141,18 @@ class InferenceServiceSpec(ApiModel):
             field="model.source",
             problem="llama.cpp reads .gguf files, and the path names none",
             remedy="end the source with the .gguf file: pvc://claim/model.gguf or hf://owner/name/model.gguf",
-            expression=f"self.engine.name != 'llama.cpp' || self.model.source.matches({raw(_GGUF_FILE)})",
-            holds=lambda spec: not _is_llama_cpp(spec) or bool(re.fullmatch(_GGUF_FILE, spec.model.source)),
+            expression=(
+                f"self.engine.name != 'llama.cpp' || !self.model.source.matches({raw(KNOWN_SCHEME)}) || "
+                f"self.model.source.matches({raw(_GGUF_FILE)})"
+            ),
+            holds=lambda spec: (
+                not _is_llama_cpp(spec)
+                or not re.match(KNOWN_SCHEME, spec.model.source)
+                or bool(re.fullmatch(_GGUF_FILE, spec.model.source))
+            ),
+            unchanged=(
+                "oldSelf.value().engine.name == self.engine.name && oldSelf.value().model.source == self.model.source"
+            ),
         ),
         Rule(
             field="batching.maxBatchedTokens",

@@ -17,6 +17,9 @@ from stoker.api.volumes import Volume
 OWN_PREFIX = "serving.stoker.dev/"
 """Prefix of the labels and annotations that Stoker sets itself."""
 
+MAX_PROJECTED_SOURCES = 128
+"""Most sources of all projected volumes: with the other fields, a service names fewer objects than are looked at."""
+
 OWNED_LABELS = ("app.kubernetes.io/managed-by", "app.kubernetes.io/name")
 """Further labels that Stoker sets itself."""
 
@@ -61,6 +64,10 @@ def _owned_key_rules(field: str) -> tuple[Rule, ...]:
 def _are_distinct(values: Iterable[str]) -> bool:
     listed = list(values)
     return len(set(listed)) == len(listed)
+
+
+def _projected_sources(volume: Volume) -> int:
+    return len((volume.projected or {}).get("sources") or ())
 
 
 class LocalReference(ApiModel):
@@ -132,5 +139,15 @@ class Pod(ApiModel):
                 "!has(self.volumes) || self.volumes.all(x, self.volumes.exists_one(y, y.mountPath == x.mountPath))"
             ),
             holds=lambda pod: _are_distinct(volume.mount_path for volume in pod.volumes or ()),
+        ),
+        Rule(
+            field="volumes",
+            problem=f"the projected volumes have more than {MAX_PROJECTED_SOURCES} sources altogether",
+            remedy="remove sources, or join several ConfigMaps or Secrets into one",
+            expression=(
+                "!has(self.volumes) || self.volumes.map(v, has(v.projected) && has(v.projected.sources) ? "
+                f"v.projected.sources.size() : 0).sum() <= {MAX_PROJECTED_SOURCES}"
+            ),
+            holds=lambda pod: sum(map(_projected_sources, pod.volumes or ())) <= MAX_PROJECTED_SOURCES,
         ),
     )

@@ -12,7 +12,10 @@ from typing import Annotated
 
 from pydantic import Field, Strict, StringConstraints
 
-MEMORY_PATTERN = r"^[1-9][0-9]{0,14}(\.[0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T)?$"
+_MEMORY_DIGITS = {"": 15, "(Ki|k)": 12, "(Mi|M)": 9, "(Gi|G)": 6, "(Ti|T)": 3}
+"""How many digits a quantity of memory may have before its point: none is above 999Ti, which no node has."""
+_MEMORY = (rf"[1-9][0-9]{{0,{digits - 1}}}(\.[0-9]{{1,3}})?{unit}" for unit, digits in _MEMORY_DIGITS.items())
+MEMORY_PATTERN = f"^({'|'.join(_MEMORY)})$"
 _THOUSANDTHS = r"0\.([1-9][0-9]{0,2}|0[1-9][0-9]?|00[1-9])"
 CPU_PATTERN = rf"^([1-9][0-9]{{0,5}}m|[1-9][0-9]{{0,3}}(\.[0-9]{{1,3}})?|{_THOUSANDTHS})$"
 FRACTION_PATTERN = rf"^({_THOUSANDTHS}|1(\.0{{1,3}})?)$"
@@ -32,6 +35,8 @@ ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 HF_SOURCE = r"hf://[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9_][A-Za-z0-9._-]*)*"
 PVC_SOURCE = r"pvc://[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*"
 SOURCE_PATTERN = rf"^({HF_SOURCE}|{PVC_SOURCE})$"
+KNOWN_SCHEME = r"^(hf|pvc)://"
+"""How a source begins. Where one does not, that alone is told, and nothing that would depend on the scheme."""
 SERVED_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]*$"
 REVISION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"
 VERSION_PATTERN = r"^(b[1-9][0-9]{0,6}|[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?([.+-][0-9A-Za-z][0-9A-Za-z.-]*)?)$"
@@ -48,7 +53,7 @@ RELATIVE_PATH_PATTERN = rf"^{_PART}(/{_PART})*/?$"
 IP_PATTERN = r"^[0-9a-fA-F.:]+$"
 
 EXAMPLES = {
-    MEMORY_PATTERN: "write a quantity such as 80Gi or 512Mi",
+    MEMORY_PATTERN: "write a quantity such as 80Gi or 512Mi, at most 999Ti",
     CPU_PATTERN: 'write a number of cores such as "8", "0.5" or 500m',
     FRACTION_PATTERN: 'write a fraction above 0 and at most 1 such as "0.9"',
     TIMESTAMP_PATTERN: "write a time stamp such as 2026-01-31T12:00:00Z",

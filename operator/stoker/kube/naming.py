@@ -13,6 +13,7 @@ from typing import Any
 from stoker.api.faults import join
 
 MAX_REFERENCES = 256
+"""More than any spec names that the schema takes; one of an older schema that names more is told so by the parser."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The schema that the API server gets: whole, bounded, without defaults, equal to what is committed."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,16 @@ def test_every_rule_names_a_field_that_exists_and_a_way_out(path: str, rule: Map
     assert path + rule.get("fieldPath", "") in NODES
     assert "; " in rule["message"]
     assert len(rule["message"]) <= 2048
+
+
+def test_a_rule_over_the_whole_spec_spares_an_object_that_broke_it_before() -> None:
+    """Any change of the spec, of replicas too, has the API server look at it again."""
+    rules = NODES[".spec"]["x-kubernetes-validations"]
+    assert [rule["optionalOldSelf"] for rule in rules] == [True] * len(rules)
+    for rule in rules:
+        now, before = rule["rule"].split(" || (oldSelf.hasValue() && ")
+        same = before == "!" + now.replace("self.", "oldSelf.value().") + ")"
+        assert same or set(re.findall(r"self[.](\w+)", now)) == set(re.findall(r"== self[.](\w+)", before))
 
 
 def test_the_crd_is_small_enough_for_kubectl_apply() -> None:

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.api.parse import parse_inference_service
+from stoker.api.pod import MAX_PROJECTED_SOURCES
 from stoker.kube.naming import MAX_REFERENCES, Named, named_objects
 from stoker.status.case import Case
 from stoker.status.diagnosis import diagnose
 from tests.builders.failures import waiting
-from tests.builders.specs import a_spec
+from tests.builders.specs import SpecBuilder, a_spec
 
 
 def an_env(name: str, kind: str, source: str, key: str, **more: Any) -> dict[str, Any]:
@@ -96,6 +97,39 @@ def test_what_is_no_object_moves_no_place() -> None:
 
 def test_a_hub_source_names_no_claim() -> None:
     assert named_objects({"model": {"source": "hf://a/b"}}) == ()
+
+
+def a_spec_that_names_all_it_may() -> SpecBuilder:
+    """Every list of references at its bound, each entry naming an object of its own."""
+    env = [an_env(f"V{i}", "secretKeyRef", f"e{i}", "k") for i in range(64)]
+    sources: list[dict[str, Any]] = [{"configMap": {"name": f"p{i}"}} for i in range(MAX_PROJECTED_SOURCES)]
+    projected: list[dict[str, Any]] = [
+        {"projected": {"sources": sources[first : first + 32]}} for first in range(0, len(sources), 32)
+    ]
+    secrets: list[dict[str, Any]] = [{"secret": {"secretName": f"v{i}"}} for i in range(32 - len(projected))]
+    volumes = [{"name": f"v{i}", "mountPath": f"/v{i}", **v} for i, v in enumerate((*projected, *secrets))]
+    pull = [{"name": f"pull{i}"} for i in range(16)]
+    spec = a_spec().set("pod.env", env).set("pod.volumes", volumes).set("pod.imagePullSecrets", pull)
+    spec = spec.set("model.credentialsSecret", "hub").set("model.facts.configMapName", "facts")
+    return spec.set("pod.serviceAccountName", "runner")
+
+
+def test_no_reference_of_a_spec_that_is_taken_is_left_out() -> None:
+    spec = a_spec_that_names_all_it_may()
+    spec.build()
+    named = named_objects(spec.raw())
+    assert len(named) == 64 + MAX_PROJECTED_SOURCES + 28 + 16 + 3 < MAX_REFERENCES
+    assert len({each.name for each in named}) == len(named)
+
+
+def test_a_spec_that_names_more_is_told_the_field_and_the_bound() -> None:
+    spec = a_spec_that_names_all_it_may()
+    volumes = spec.raw()["pod"]["volumes"]
+    volumes[-1] = {"name": "x", "mountPath": "/x", "projected": {"sources": [{"secret": {"name": "one-more"}}]}}
+    faults = parse_inference_service(spec.set("pod.volumes", volumes).manifest())
+    assert isinstance(faults, list)
+    assert [fault.path for fault in faults] == ["spec.pod.volumes"]
+    assert f"more than {MAX_PROJECTED_SOURCES} sources" in str(faults[0])
 
 
 def test_the_number_of_references_is_bounded() -> None:

@@ -17,6 +17,7 @@ from stoker.reconcile.settings import Settings
 from stoker.render.identity import ServiceIdentity
 from stoker.render.revision import CURRENT_PROTOCOL, RevisionData, RevisionInputs
 from stoker.render.template import TemplateInputs, pod_template
+from stoker.render.warmup import warmup_faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ def make_plan(spec: InferenceServiceSpec, snapshot: Snapshot) -> Plan:
     engine = get_engine(spec.engine.name)
     facts, device = resolve_facts(spec, snapshot.references), resolve_device(spec, snapshot.nodes)
     layout = plan_layout(spec, engine.traits(spec), facts, device)
-    faults = (*engine.faults(spec), *(layout.faults or _too_small(layout)))
+    warmup = warmup_faults(spec, layout.max_length)
+    faults = (*engine.faults(spec), *(layout.faults or _too_small(layout)), *warmup)
     return Plan(spec, engine, layout, tuple(dict.fromkeys(faults)))
 
 

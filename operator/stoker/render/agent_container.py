@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stoker.agent.config import CONFIG_ENV, AgentConfig, WarmupConfig
+from stoker.agent.config import CONFIG_ENV, AgentConfig
 from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.engines.interface import Invocation
 from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
@@ -12,6 +12,7 @@ from stoker.render.identity import ServiceIdentity
 from stoker.render.quantities import bytes_quantity, cpu_quantity
 from stoker.render.security import agent_security
 from stoker.render.volumes import AGENT_STATE
+from stoker.render.warmup import warmup_config
 
 AGENT_PORT = 9090
 
@@ -26,7 +27,7 @@ def agent_config(
         served_name=served_name(service, spec),
         health_path=invocation.health_path,
         metrics=invocation.metrics,
-        warmup=_warmup(spec),
+        warmup=warmup_config(spec),
         startup_budget_seconds=layout.startup_budget_seconds,
         longest_prefill_seconds=invocation.longest_prefill_seconds,
         settle_seconds=timing.SETTLE,
@@ -67,9 +68,3 @@ def agent_container(image: str, config: AgentConfig) -> dict[str, Any]:
 def literal(text: str) -> str:
     """Return ``text`` so that it arrives byte for byte: Kubernetes expands ``$(NAME)`` and reads ``$$`` as ``$``."""
     return text.replace("$", "$$")
-
-
-def _warmup(spec: InferenceServiceSpec) -> WarmupConfig:
-    prompts = (spec.warmup.prompts if spec.warmup else None) or ()
-    requests = spec.warmup.requests if spec.warmup else None
-    return WarmupConfig(requests=requests if requests is not None else max(1, len(prompts)), prompts=prompts)

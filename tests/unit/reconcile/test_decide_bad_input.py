@@ -110,6 +110,53 @@ def test_N19_a_secret_that_cannot_be_read_rolls_nothing() -> None:
     )
 
 
+WARM = a_spec().on(H100).max_length(100)
+SHORT = {
+    "layers": 4,
+    "attentionHeads": 4,
+    "hiddenSize": 512,
+    "parameterCount": 10**8,
+    "vocabularySize": 1000,
+    "maxContextLength": 512,
+}
+NEVER_WARM = {
+    "the built-in prompt": (WARM.max_length(9), "spec.context.maxLength", "to 10 at least"),
+    "the second built-in prompt": (WARM.max_length(80).set("warmup.requests", 2), "spec.context.maxLength", "to 88"),
+    "a prompt": (WARM.set("warmup.prompts", ["a", "b " * 93]), "spec.warmup.prompts[1]", "takes 101 tokens or more"),
+    "a prompt beyond what the model was made for": (
+        WARM.set("context", None).facts(**SHORT).set("warmup.prompts", ["b " * 1000]), "spec.warmup.prompts[0]",
+        "limited to 512",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "path", "says"), NEVER_WARM.values(), ids=NEVER_WARM)
+def test_a_warmup_that_no_sequence_can_hold_is_told_before_a_pod_waits_for_it(
+    spec: SpecBuilder, path: str, says: str
+) -> None:
+    decision = a_life(spec).reconcile()
+    condition = stalled(decision)
+    assert condition is not None
+    assert condition["reason"] == "WarmupTooLong"
+    assert condition["message"].startswith(path)
+    assert says in condition["message"]
+    assert decision.create_revision is None
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        WARM.max_length(10),
+        WARM.max_length(80),
+        WARM.max_length(9).set("warmup.requests", 0),
+        WARM.set("warmup.prompts", ["a", "b " * 92]),
+        WARM.model("hf://acme/unheard-of").set("context", None).set("warmup.prompts", ["b " * 1000]),
+    ],
+)
+def test_a_warmup_that_may_fit_is_tried(spec: SpecBuilder) -> None:
+    assert stalled(a_life(spec).reconcile()) is None
+
+
 BAD = {
     "a model that does not fit": a_spec().on(H100).model(TOO_LARGE),
     "a tensor size that does not divide the heads": a_spec().on(H100).tensor(3),
@@ -215,8 +262,8 @@ def test_an_unknown_model_starts_all_the_same() -> None:
 
 INLINE = {"layers": 1024, "attentionHeads": 4096, "headDim": 2**20, "hiddenSize": 2**20, "parameterCount": 10**15}
 ABSURD = {
-    "memory of a CPU engine": a_spec().on_cpu("999999999999999Ti"),
-    "memory of a GPU": a_spec().on(memory="999999999999999Ti"),
+    "memory of a CPU engine": a_spec().on_cpu("999Ti"),
+    "memory of a GPU": a_spec().on(memory="999Ti"),
     "a model": a_spec().on(H100).facts(**INLINE, maxContextLength=10**8),
     "a vocabulary": a_spec().on(H100).facts(**{**INLINE, "vocabularySize": 10**15, "parameterCount": 10**15}),
 }
@@ -235,7 +282,7 @@ def test_a_model_that_keeps_nothing_in_a_container_beyond_measure_gets_a_status(
     view = ReferenceView(
         "ConfigMap", "c", "spec.model.facts.configMapName", exists=True, data={"config.json": config}, digest="d"
     )
-    spec = a_spec().on_cpu("999999999999999Ti").set("model.facts.configMapName", "c").max_length(1)
+    spec = a_spec().on_cpu("999Ti").set("model.facts.configMapName", "c").max_length(1)
     status = a_life(spec, references=(view,)).reconcile().status
     assert status is not None
     assert not list(check(object_schema()["properties"]["status"], status, "status"))

@@ -22,6 +22,11 @@ help: ## Show the targets
 PIN = .venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make requirements"
 
+# Debian keeps what `python3 -m venv` needs in a package of its own.
+INSTALL_ENSUREPIP = echo "Python environment: installing the Debian package python3-venv"; \
+	  export DEBIAN_FRONTEND=noninteractive; apt-get -qq -o DPkg::Lock::Timeout=300 update; \
+	  apt-get -qq -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends python3-venv > /dev/null
+
 .PHONY: venv requirements
 venv: $(VENV)/.done ## Create the pinned Python environment
 	@ln -sfn $(VENV) .venv
@@ -32,6 +37,7 @@ $(VENV)/.done:
 	@mkdir -p $(dir $(VENV)); exec 9> $(VENV).lock; flock 9; if [ -e $@ ]; then exit 0; fi; \
 	  echo "Python environment: installing pinned requirements into $(VENV) (a minute)"; \
 	  rm -rf $(VENV); \
+	  python3 -c 'import ensurepip' 2> /dev/null || { $(INSTALL_ENSUREPIP); }; \
 	  python3 -m venv $(VENV); \
 	  $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt; \
 	  touch $@

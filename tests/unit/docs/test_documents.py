@@ -37,6 +37,10 @@ def test_series_exist(name: str) -> None:
     assert any(f'"{stem}"' in source for source in SOURCES for stem in stems)
 
 
+def test_documents_name_things_themselves() -> None:
+    assert list(found(r"\b(?:rules? N\d+|\(N\d+\)|the design\b)")) == []
+
+
 def test_values_of_the_chart_exist() -> None:
     values = yaml.safe_load((ROOT / "charts/stoker/values.yaml").read_text(encoding="utf-8"))
     names = {name for _, name in found(r"`((?:image|rbac|metrics|networkPolicy)\.[A-Za-z.]+)`")}

@@ -64,6 +64,8 @@ class Life:
     status: Mapping[str, Any] | None = None
     deleting: bool = False
     generation: int = 1
+    ready: int | None = None
+    """How many pods serve; None for all."""
 
     def set(self, path: str, value: object) -> "Life":
         """Edit the spec as a person would."""
@@ -95,14 +97,15 @@ class Life:
         )
 
     def deployment(self) -> DeploymentView | None:
-        """The Deployment, all of its pods up to date and ready."""
+        """The Deployment, all of its pods up to date, and ready unless told otherwise."""
         found = [key for key, ref in self.children.items() if key[0] == "Deployment" and ref.controller_uid == UID]
         if not found:
             return None
         spec = self.bodies[found[0]]["spec"]
         count = spec["replicas"]
         label = spec["template"]["metadata"]["labels"][REVISION]
-        return DeploymentView(self.children[found[0]], 1, count, count, count, count, count, label)
+        ready = count if self.ready is None else self.ready
+        return DeploymentView(self.children[found[0]], 1, count, count, count, ready, ready, label)
 
     def decide(self) -> Decision:
         """Decide, and do nothing."""

@@ -1,5 +1,6 @@
 """What a decision says: the status, and events for what a user should act on."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from stoker.render.names import revision_name, service_name
 from stoker.render.service import HTTP_PORT
 from stoker.status.outcome import Outcome, TargetRevision
 from stoker.status.project import project
+
+_FIELD = re.compile(r"\bspec(?:\.\w+|\[[^]\s]*\])+")
+_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 def status(draft: Draft) -> Mapping[str, Any]:
@@ -34,11 +38,25 @@ def outcome(draft: Draft) -> Outcome:
 
 
 def events(draft: Draft, status: Mapping[str, Any]) -> tuple[EventIntent, ...]:
-    """Return a warning where somebody has to act, unless the last status said the same already."""
-    now, before = _stalled(status), _stalled(draft.snapshot.service.get("status") or {})
+    """Return a warning where somebody has to act, unless the last status asked for the same already.
+
+    A figure or an engine's word that moves in a message asks for nothing new; whoever has changed the spec since shall
+    be told whatever is said differently.
+    """
+    last = draft.snapshot.service.get("status") or {}
+    now, before = _stalled(status), _stalled(last)
     if now is None or now == before:
         return ()
+    is_same_spec = last.get("observedGeneration") == status.get("observedGeneration")
+    if is_same_spec and before is not None and _asked_for(*now) == _asked_for(*before):
+        return ()
     return (EventIntent("Warning", *now),)
+
+
+def _asked_for(reason: str, message: str) -> tuple[str, frozenset[str]]:
+    """Return what somebody has to act on: the reason and the fields that are named, else the words without figures."""
+    fields = frozenset(_FIELD.findall(message))
+    return reason, fields or frozenset({_FIGURE.sub("#", message)})
 
 
 def _layout(draft: Draft) -> Layout | None:

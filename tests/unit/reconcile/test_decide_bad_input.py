@@ -8,7 +8,10 @@ import pytest
 from stoker.api.crd import object_schema
 from stoker.api.structural import check
 from stoker.plan.snapshot import ReferenceView
+from stoker.reconcile.decision import EventIntent
+from tests.builders import last_words as said
 from tests.builders.configs import a_config
+from tests.builders.failures import crashed
 from tests.builders.snapshots import an_object
 from tests.builders.specs import SpecBuilder, a_spec
 from tests.unit.reconcile.support import (
@@ -73,6 +76,46 @@ def test_an_event_is_sent_once() -> None:
     life = a_life(references=(secret(None),))
     assert life.reconcile().events
     assert not life.reconcile().events
+
+
+@pytest.mark.parametrize(
+    ("words", "events"),
+    [(said.VLLM_KV.replace("(8.7 GiB)", "(9.1 GiB)"), 1), (said.VLLM_OOM, 2)],
+    ids=["a figure", "another cause"],
+)
+def test_what_moves_in_a_message_is_no_new_event(words: str, events: int) -> None:
+    life = a_life()
+    life.reconcile()
+    life.ready = 0
+    seen: list[EventIntent] = []
+    told: set[str] = set()
+    for each in (said.VLLM_KV, words):
+        life.pods = (replace(crashed(each), revision=revision_of(life)),)
+        decision = life.reconcile()
+        seen += decision.events
+        told.add(condition_of(decision, "Stalled")["message"])
+    assert len(told) == 2
+    assert len(seen) == events
+
+
+def test_another_field_or_another_spec_is_a_new_event() -> None:
+    two = (secret(None), ReferenceView("Secret", "b", "spec.model.credentialsSecret", exists=False))
+    life = a_life(WITH_SECRET, references=two)
+    assert life.reconcile().events
+    life.references = two[:1]
+    assert life.reconcile().events
+    life.set("model.names", ["x"])
+    life.references = (replace(two[0], name="again"),)
+    assert life.reconcile().events
+
+
+def test_an_object_in_the_way_that_is_another_one_is_a_new_event() -> None:
+    life = a_life()
+    life.children[("Service", "chat")] = an_object("Service", uid="somebody-else")
+    assert life.reconcile().events
+    assert not life.reconcile().events
+    life.children[("NetworkPolicy", "chat")] = an_object("NetworkPolicy", uid="somebody-else")
+    assert life.reconcile().events
 
 
 def test_a_missing_secret_touches_nothing_that_serves() -> None:

@@ -16,6 +16,7 @@ from stoker.engines.interface import MODEL_MOUNT, EnvVar, Invocation
 from stoker.engines.progress import longest_prefill_seconds
 from stoker.engines.versions import Version
 from stoker.engines.vllm_args import PORT, cpu_kv_bytes, serve_args
+from stoker.engines.vllm_arguments import read_arguments
 from stoker.engines.vllm_memory import counted
 from stoker.engines.vllm_table import vllm_options
 from stoker.engines.vllm_values import (
@@ -42,6 +43,9 @@ FIRST_SHAPE_SECONDS: Final = 120
 """What a GPU kernel takes to be compiled for a shape that comes up for the first time."""
 CPU_OVERHEAD_BYTES: Final = 3 * GIB
 """Two Python processes with torch, and what they compile."""
+
+_SHARES_HASHES: Final = ("--kv-transfer-config", "--kv-events-config")
+"""Options by which the hashes of KV blocks leave the pod."""
 
 METRICS: Final = EngineMetrics(
     running="vllm:num_requests_running",
@@ -128,6 +132,7 @@ def _variables(spec: InferenceServiceSpec, layout: Layout, version: Version | No
     if READY_TIMEOUT.covers(version) or version is None:
         yield EnvVar("VLLM_ENGINE_READY_TIMEOUT_S", str(layout.startup_budget_seconds))
     yield from _attention(spec, version)
+    yield from _hashes(spec, version)
     if on_gpu(spec):
         ranks = max(1, layout.gpus_per_pod)
         yield EnvVar("OMP_NUM_THREADS", str(max(1, environment.cores(layout) // ranks)))
@@ -149,6 +154,13 @@ def _attention(spec: InferenceServiceSpec, version: Version | None) -> Iterator[
     backend = spec.execution.attention_backend if spec.execution else None
     if backend is not None and ATTENTION_VARIABLE.covers(version):
         yield EnvVar("VLLM_ATTENTION_BACKEND", backend)
+
+
+def _hashes(spec: InferenceServiceSpec, version: Version | None) -> Iterator[EnvVar]:
+    """Yield one seed for all pods where others compare the hashes of their blocks, which are random otherwise."""
+    given = read_arguments(spec.engine.args or (), vllm_options(), version)
+    if any(option in argument.options for argument in given for option in _SHARES_HASHES):
+        yield EnvVar("PYTHONHASHSEED", "0")
 
 
 def _cpu(spec: InferenceServiceSpec, layout: Layout, version: Version | None) -> Iterator[EnvVar]:

@@ -13,6 +13,7 @@ from stoker.engines import arguments
 from stoker.engines.spans import Span
 from stoker.engines.versions import Version
 from stoker.engines.vllm_arguments import read_arguments
+from stoker.engines.vllm_known_bad import known_bad
 from stoker.engines.vllm_owners import VARIABLES, owned_keys, owners, wide_types
 from stoker.engines.vllm_table import quantization_methods, vllm_options
 from stoker.engines.vllm_values import ATTENTION_VARIABLE, GGUF, kv_dtype_spans, on_gpu
@@ -78,6 +79,7 @@ def _args(spec: InferenceServiceSpec) -> Iterator[Fault]:
     yield from arguments.owned(given, owners(spec))
     yield from owned_keys(given)
     yield from wide_types(given)
+    yield from known_bad(spec, given, version)
     yield from arguments.malformed(given)
     yield from arguments.unknown(given, vllm_options(), f"vLLM {version}")
 

@@ -92,7 +92,7 @@ _ROWS: Final[Mapping[str, Row]] = {
 
 def counted(spec: InferenceServiceSpec, version: Version | None, traits: EngineTraits) -> EngineTraits:
     """Return ``traits`` with what ``engine.args`` and ``pod.env`` do to memory."""
-    given = last_words(read_arguments(spec.engine.args or (), vllm_options(), version), _is_off)
+    given = last_words(read_arguments(spec.engine.args or (), vllm_options(), version), is_off)
     on_gpu = spec.accelerator is not None
     return replace(
         traits,
@@ -111,8 +111,8 @@ def counted(spec: InferenceServiceSpec, version: Version | None, traits: EngineT
     )
 
 
-def _is_off(argument: Argument, option: str) -> bool:
-    """Whether an argument switches its option off: ``--no-``, and since 0.33 the opposite of enable or disable."""
+def is_off(argument: Argument, option: str) -> bool:
+    """Return whether an argument switches its option off: ``--no-``, since 0.33 the opposite of enable or disable."""
     head = argument.text.replace("_", "-")
     opposite = "--disable-" if option.startswith("--enable-") else "--enable-"
     return head.startswith("--no-") or (not option.startswith(opposite) and head.startswith(opposite))

@@ -79,17 +79,21 @@ def test_an_event_is_sent_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "events"),
-    [(said.VLLM_KV.replace("(8.7 GiB)", "(9.1 GiB)"), 1), (said.VLLM_OOM, 2)],
-    ids=["a figure", "another cause"],
+    ("first", "then", "events"),
+    [
+        (said.VLLM_KV, said.VLLM_KV.replace("(8.7 GiB)", "(9.1 GiB)"), 1),
+        (said.LLAMA_CUT, said.LLAMA_MAGIC, 1),
+        (said.VLLM_KV, said.VLLM_OOM, 2),
+    ],
+    ids=["a figure", "words of the engine", "another cause"],
 )
-def test_what_moves_in_a_message_is_no_new_event(words: str, events: int) -> None:
+def test_what_moves_in_a_message_is_no_new_event(first: str, then: str, events: int) -> None:
     life = a_life()
     life.reconcile()
     life.ready = 0
     seen: list[EventIntent] = []
     told: set[str] = set()
-    for each in (said.VLLM_KV, words):
+    for each in (first, then):
         life.pods = (replace(crashed(each), revision=revision_of(life)),)
         decision = life.reconcile()
         seen += decision.events

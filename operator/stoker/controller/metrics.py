@@ -29,7 +29,10 @@ class Metrics:
         self.registry.register(PLATFORM_COLLECTOR)
         self.registry.register(GC_COLLECTOR)
         self.reconciles = Counter(
-            "stoker_reconciles", "Reconciles by result: done, failed, timeout.", ["result"], registry=self.registry
+            "stoker_reconciles",
+            "Reconciles by result: done, failed, timeout; not_leader, cancelled: the lead ended meanwhile.",
+            ["result"],
+            registry=self.registry,
         )
         self.reconcile_seconds = Histogram(
             "stoker_reconcile_seconds", "Duration of one reconcile.", buckets=DURATIONS, registry=self.registry

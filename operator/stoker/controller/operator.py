@@ -62,7 +62,7 @@ class Operator:
         self.elector.on_change = self._on_leadership
         self._client = ungated.gated(self.elector)
         self.discovery = Discovery(self._client, self._on_capabilities, next(iter(options.namespaces), None))
-        self._references = ReferenceReader(self._client, self._add)
+        self._references = ReferenceReader(self._client, self._add, self.elector.leads)
         self._logs = LogReader(self._client, self._add)
         self._upkeep = self._make_upkeep(resources)
         self._reconciler = Reconciler(self._parts(identity))

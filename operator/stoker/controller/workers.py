@@ -20,6 +20,9 @@ from stoker.kube.queue import WorkQueue
 SLOW_SECONDS = 5.0
 RECONCILE_SECONDS = 60.0
 MAX_RUNNING = 512
+RESULTS = ("done", "failed", "timeout", "not_leader", "cancelled")
+"""What becomes of a reconcile. ``not_leader``: a write was held back; ``cancelled``: the lead ended meanwhile. Neither
+is a failure."""
 
 log = logging.getLogger("stoker.reconcile")
 
@@ -28,7 +31,7 @@ Reconcile = Callable[[ServiceKey], Awaitable[float | None]]
 
 
 class Workers:
-    """Runs reconciles while this replica leads. ``on_result`` is told of each: done, failed or timeout, and seconds."""
+    """Runs reconciles while this replica leads. ``on_result`` is told of each: its result (RESULTS), and seconds."""
 
     def __init__(
         self, queue: WorkQueue, reconcile: Reconcile, slots: int, on_result: Callable[[str, float], None]
@@ -90,7 +93,7 @@ class Workers:
             self._room.release()
             self._running.discard(task)
             self._queue.done(key)
-            self._on_result("failed" if task.cancelled() else task.result(), loop.time() - started)
+            self._on_result("cancelled" if task.cancelled() else task.result(), loop.time() - started)
 
         timer = loop.call_later(SLOW_SECONDS, give_back)
         task = asyncio.create_task(self._attempt(key), name=f"reconcile {key[0]}/{key[1]}")
@@ -106,8 +109,10 @@ class Workers:
             async with asyncio.timeout(RECONCILE_SECONDS):
                 again = await self._reconcile(key)
         except NotLeader:
+            # Nothing went wrong with the service: it is looked at again without a back-off, should the lead come back.
             self._queue.add_after(key, 1.0)
-            return "failed"
+            log.info("a write was held back: this replica does not lead", extra=context)
+            return "not_leader"
         except TimeoutError:
             delay = self._queue.fail(key)
             log.warning("a reconcile took too long", extra={**context, "again_in_seconds": round(delay, 1)})

@@ -55,11 +55,17 @@ class _Read:
 
 
 class ReferenceReader:
-    """Reads and remembers the references of services. ``on_change`` is told of a service whose references changed."""
+    """Reads and remembers the references of services. ``on_change`` is told of a service whose references changed.
 
-    def __init__(self, client: Client, on_change: Callable[[ServiceKey], None]) -> None:
+    Only who leads reads: the others have no use for what they would read, and no claim to Secrets.
+    """
+
+    def __init__(
+        self, client: Client, on_change: Callable[[ServiceKey], None], leads: Callable[[], bool] = lambda: True
+    ) -> None:
         self._client = client
         self._on_change = on_change
+        self._leads = leads
         self._read: dict[ServiceKey, _Read] = {}
         self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
         self._again = WorkQueue()
@@ -99,6 +105,9 @@ class ReferenceReader:
     async def _read_again(self, key: ServiceKey) -> None:
         known = self._read.get(key)
         if known is None:
+            return
+        if not self._leads():
+            self.forget(key)  # read anew for the first reconcile when the lead comes back
             return
         views = await self._views(key, known.named, known.uid)
         if self._read.get(key) is not known:

@@ -73,6 +73,12 @@ async def test_the_references_of_a_service_that_is_gone_are_not_read_any_more(op
     assert operator._references._read == {}
 
 
+async def test_a_replica_that_does_not_lead_reads_no_references(operator: Operator) -> None:
+    assert operator._references._leads()
+    operator.elector.state.lost()
+    assert not operator._references._leads()
+
+
 async def test_keys_that_a_full_queue_refused_are_queued_when_it_is_empty(operator: Operator) -> None:
     operator.queue.core.max_keys = 0
     operator.queue.add(KEY)

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from stoker.controller import workers
-from stoker.controller.workers import Workers
+from stoker.controller.workers import RESULTS, Workers
 from stoker.kube.cache import ServiceKey
-from stoker.kube.errors import Forbidden
+from stoker.kube.errors import Forbidden, NotLeader
 from stoker.kube.queue import QueueCore, WorkQueue
 
 Reconcile = Callable[[ServiceKey], Awaitable[float | None]]
@@ -158,3 +158,26 @@ async def test_a_key_whose_reconcile_never_began_is_worked_on_by_the_next_lead()
     queue.add(("ns", "a"))
     await until(lambda: done == ["a"])
     await held.stop()
+
+
+async def test_a_lead_that_ends_is_no_failure_of_a_service() -> None:
+    results: list[str] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        if key[1] == "held back":
+            raise NotLeader("this operator does not hold the Lease")
+        await asyncio.Event().wait()
+        return None
+
+    queue = WorkQueue(QueueCore(jitter=lambda: 0.0))
+    held = Workers(queue, reconcile, 2, lambda result, seconds: results.append(result))
+    held.start()
+    queue.add(("ns", "held back"))
+    await until(lambda: results == ["not_leader"])
+    assert queue.core.failures(("ns", "held back")) == 0
+    assert queue.core.delayed == 1
+    queue.add(("ns", "runs"))
+    await until(lambda: held.running == 1)
+    await held.stop()
+    await until(lambda: results == ["not_leader", "cancelled"])
+    assert set(results) <= set(RESULTS)

@@ -48,6 +48,21 @@ async def test_what_is_there_is_read_once_for_several_reconciles(monkeypatch: py
     assert await reads_after(FRESH_SECONDS + 1, monkeypatch, exists=True) == 2
 
 
+async def test_only_who_leads_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "_now", lambda: 0.0)
+    secrets, leads = Secrets(exists=True), True
+    reader = ReferenceReader(cast(Client, secrets), lambda key: None, lambda: leads)
+    await reader.of(KEY, SERVICE)
+    await reader._read_again(KEY)
+    assert secrets.reads == 2
+    leads = False
+    await reader._read_again(KEY)
+    assert secrets.reads == 2
+    leads = True
+    await reader.of(KEY, SERVICE)  # what a former leader knew is not believed
+    assert secrets.reads == 3
+
+
 async def test_what_is_missing_is_read_again_when_the_service_is_looked_at_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,6 +12,7 @@ from stoker.facts.families import known_model
 from stoker.facts.gpus import GPUS
 from stoker.facts.model import ModelFacts, UnknownFacts
 from stoker.plan.inputs import Device, UnknownDevice, resolve_device, resolve_facts
+from stoker.plan.landing import Landing
 from stoker.plan.layout import plan_layout
 from stoker.plan.snapshot import NodeView, ReferenceView
 from stoker.plan.types import EngineTraits, Layout, Placement, Verdict
@@ -60,7 +61,8 @@ def tiny(**changes: Any) -> ModelFacts:
 def gpu(product: str = "NVIDIA-H100-80GB-HBM3", memory_bytes: int | None = None, largest: int | None = None) -> Device:
     """Return a GPU of the table, or one of any size."""
     known = GPUS[product]
-    return Device(memory_bytes or known.memory_mib * MIB, "test", product, known.capability, largest)
+    landing = Landing(largest, has_whole=largest is not None)
+    return Device(memory_bytes or known.memory_mib * MIB, "test", product, known.capability, landing)
 
 
 def a_layout(gpus: int = 1, **changes: Any) -> Layout:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
-from stoker.plan.inputs import GPU_RESOURCE, PRODUCT_LABEL
+from stoker.plan.landing import takes
 from stoker.plan.snapshot import NodeView, PodView, Snapshot
 from stoker.plan.types import Layout
-
-_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
-_GPU_TOLERATION: Final[Mapping[str, object]] = {"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
-"""What every pod with GPUs tolerates, as the renderer and Kubernetes' ExtendedResourceToleration add it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +72,3 @@ def _room(spec: InferenceServiceSpec, snapshot: Snapshot, node: NodeView, needs:
     if not (node.ready and node.schedulable and takes(spec, node)):
         return 0
     return min(_free(snapshot, node, resource) // wanted for resource, wanted in needs.items() if wanted)
-
-
-def takes(spec: InferenceServiceSpec, node: NodeView) -> bool:
-    """Return whether a node takes the pods of a spec: its GPU product, its labels, its taints."""
-    products = (spec.accelerator.products if spec.accelerator else None) or ()
-    if products and node.labels.get(PRODUCT_LABEL) not in products:
-        return False
-    wanted = (spec.pod.node_selector if spec.pod else None) or {}
-    return all(node.labels.get(key) == value for key, value in wanted.items()) and _tolerates(spec, node)
-
-
-def _tolerates(spec: InferenceServiceSpec, node: NodeView) -> bool:
-    listed = (spec.pod.tolerations if spec.pod else None) or ()
-    tolerations = (*listed, *([_GPU_TOLERATION] if spec.accelerator else []))
-    return all(
-        effect not in _KEEPS_AWAY or any(_matches(toleration, key, value, effect) for toleration in tolerations)
-        for key, value, effect in node.taints
-    )
-
-
-def _matches(toleration: Mapping[str, object], key: str, value: str, effect: str) -> bool:
-    """Whether a toleration covers a taint, by the rules of the Kubernetes scheduler."""
-    if toleration.get("effect") not in (None, "", effect):
-        return False
-    if toleration.get("key") in (None, ""):
-        return toleration.get("operator") == "Exists"
-    exists = toleration.get("operator") == "Exists"
-    return toleration.get("key") == key and (exists or (toleration.get("value") or "") == value)

@@ -18,6 +18,7 @@ from stoker.facts.model import ModelFacts
 from stoker.facts.quantization import METHODS, Capability
 from stoker.plan.demand import AnyDevice, Demand, Facts
 from stoker.plan.inputs import Device
+from stoker.plan.landing import is_part
 from stoker.plan.memory import CONTEXT_BYTES
 from stoker.plan.types import EngineTraits, FractionOf
 from stoker.plan.units import MIB, shown
@@ -91,11 +92,22 @@ def _stages(case: Case) -> Fault | None:
 def _whole_gpus(case: Case) -> Fault | None:
     """Slices of a GPU cannot exchange data, and shares of one may all lie on the same GPU (N13)."""
     products = (case.spec.accelerator.products if case.spec.accelerator else None) or ()
-    part = next((product for product in products if "-MIG-" in product or product.endswith("-SHARED")), None)
+    part = next((product for product in products if is_part(product)), None)
     if case.demand.world == 1 or part is None:
         return None
     problem = f"one replica takes {case.demand.world} GPUs, and {part} of spec.accelerator.products is a part of one"
     return Fault("spec.parallelism", problem, "set tensor and pipeline to 1, or name whole GPUs", "PartsOfGPU")
+
+
+def _parts_everywhere(case: Case) -> Fault | None:
+    """Without products the nodes tell; an affinity may lead to others, which is not looked at."""
+    landing = case.device.landing if case.device else None
+    affinity = case.spec.pod.affinity if case.spec.pod else None
+    if case.demand.world == 1 or landing is None or not landing.parts or landing.has_whole or affinity is not None:
+        return None
+    problem = f"one replica takes {case.demand.world} GPUs, and all that are known are parts of one: {landing.parts[0]}"
+    remedy = "set tensor and pipeline to 1, or name whole GPUs in spec.accelerator.products"
+    return Fault("spec.parallelism", problem, remedy, "PartsOfGPU")
 
 
 def _length(case: Case) -> Fault | None:
@@ -220,6 +232,7 @@ _CHECKS: Final[Iterable[Callable[[Case], Fault | None]]] = (
     _heads,
     _stages,
     _whole_gpus,
+    _parts_everywhere,
     _length,
     _whole_prompts,
     _sequences,

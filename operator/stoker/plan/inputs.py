@@ -14,12 +14,11 @@ from stoker.facts.gpus import known_gpu
 from stoker.facts.model import FactsError, ModelFacts, UnknownFacts
 from stoker.facts.quantization import Capability
 from stoker.facts.reading import MAX_INDEX_BYTES, parse_json_object
+from stoker.plan.landing import GPU_RESOURCE, NOWHERE, PRODUCT_LABEL, Landing, landing_of
 from stoker.plan.numbers import facts_from_numbers
 from stoker.plan.snapshot import NodeView, ReferenceView
 from stoker.plan.units import MIB
 
-GPU_RESOURCE: Final = "nvidia.com/gpu"
-PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
 MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 STATED_MEMORY: Final = "spec.accelerator.memory"
 CONFIG_KEY: Final = "config.json"
@@ -30,13 +29,13 @@ _MAX_LABEL_MIB: Final = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU of the replica, and the GPUs of the largest node that has it (None where no node is known)."""
+    """One GPU of the replica, and the nodes on which its pods may land."""
 
     memory_bytes: int
     origin: str
     product: str | None = None
     capability: Capability | None = None
-    largest_node: int | None = None
+    landing: Landing = NOWHERE
     resource_name: str = GPU_RESOURCE
     observed_bytes: int | None = None
     """What nodes and the table know of its memory, where the spec states another figure."""
@@ -49,7 +48,7 @@ class UnknownDevice:
 
     reason: str
     capability: Capability | None = None
-    largest_node: int | None = None
+    landing: Landing = NOWHERE
     resource_name: str = GPU_RESOURCE
 
 
@@ -114,14 +113,14 @@ def resolve_device(spec: InferenceServiceSpec, nodes: Sequence[NodeView]) -> Dev
     products = accelerator.products or ()
     matching = [node for node in nodes if _has_product(node, products)]
     capability = _least_capability(matching, products)
-    largest = max((node.allocatable.get(GPU_RESOURCE, 0) for node in matching), default=None) or None
+    landing = landing_of(spec, nodes)
     known = min(_memories(matching, products), key=lambda found: found[:2], default=None)
     if accelerator.memory is not None:
-        device = Device(memory_bytes(accelerator.memory), STATED_MEMORY, known and known[2], capability, largest)
+        device = Device(memory_bytes(accelerator.memory), STATED_MEMORY, known and known[2], capability, landing)
         return replace(device, observed_bytes=known[0], observed_origin=known[1]) if known else device
     if known is None:
-        return UnknownDevice(_why_unknown(products), capability, largest)
-    return Device(known[0], known[1], known[2], capability, largest)
+        return UnknownDevice(_why_unknown(products), capability, landing)
+    return Device(known[0], known[1], known[2], capability, landing)
 
 
 def _has_product(node: NodeView, products: Sequence[str]) -> bool:

@@ -110,7 +110,7 @@ def _layouts(search: _Search) -> Iterator[_Change]:
     if search.device is None:
         return
     world = 1
-    while (world := world * 2) <= (search.device.largest_node or _GPUS_OF_A_NODE):
+    while (world := world * 2) <= (search.device.landing.largest or _GPUS_OF_A_NODE):
         for tensor in _halves(world):
             pipeline = world // tensor
             possible = (traits.supports_tensor or tensor == 1) and (traits.supports_pipeline or pipeline == 1)

@@ -9,6 +9,7 @@ from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.facts.model import CacheKind, ModelFacts, UnknownFacts
 from stoker.plan.demand import AnyDevice, Demand, Facts
 from stoker.plan.inputs import UnknownDevice
+from stoker.plan.landing import Landing
 from stoker.plan.memory import Fit
 from stoker.plan.types import Concerns, EngineTraits, Uncounted, Verdict
 from stoker.plan.units import shown
@@ -80,6 +81,19 @@ def _unknown(it: Given) -> Iterator[str]:
         yield "the name of the GGUF file does not state its quantization, and so not its size"
     if it.fitted and it.demand.max_length is None:
         yield "the longest sequence is not known; set spec.context.maxLength"
+    if it.device is not None and it.demand.world > 1:
+        yield from _nowhere(it.demand.world, it.device.landing)
+
+
+def _nowhere(world: int, landing: Landing) -> Iterator[str]:
+    """Yield why no known node may hold the replica. Others may come, so that it is no contradiction."""
+    if landing.largest is not None and world > landing.largest:
+        what = f"one replica takes {world} GPUs of one node, and the largest that is known has {landing.largest}"
+        yield f"{what}; lower spec.parallelism, or add a larger node"
+    if landing.parts:
+        more = f" and {len(landing.parts) - 1} more" * (len(landing.parts) > 1)
+        remedy = "name whole GPUs in spec.accelerator.products"
+        yield f"GPUs of {landing.parts[0]}{more} are parts, between which a replica cannot be divided; {remedy}"
 
 
 def _size_is_unknown(it: Given) -> bool:

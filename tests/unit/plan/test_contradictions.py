@@ -3,9 +3,10 @@
 import pytest
 
 from stoker.plan.contradictions import valid_tensors
-from stoker.plan.types import Layout
+from stoker.plan.types import Layout, Verdict
 from tests.builders.layouts import gpu, model, planned, tiny
 from tests.builders.specs import H100, SpecBuilder, a_spec
+from tests.builders.views import a_node
 
 T4, A100, B200 = "Tesla-T4", "NVIDIA-A100-SXM4-80GB", "NVIDIA-B200"
 GPT_OSS = "hf://openai/gpt-oss-20b"
@@ -171,6 +172,67 @@ def test_faults_do_not_hide_the_arithmetic() -> None:
 @pytest.mark.parametrize(("product", "fraction"), [(H100, "0.99"), ("NVIDIA-L4", "0.98"), (T4, "0.97")])
 def test_a_fraction_that_leaves_the_context_its_room_passes(product: str, fraction: str) -> None:
     assert planned(a_spec().on(product).max_length(4096).memory_fraction(fraction)).faults == ()
+
+
+SLICE = "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb"
+
+
+def on_nodes(spec: SpecBuilder, *products: str) -> Layout:
+    nodes = [a_node(f"node-{i}", gpus=8, product=it, memory_mib=40192) for i, it in enumerate(products)]
+    return planned(spec, nodes=nodes)
+
+
+@pytest.mark.parametrize("product", [SLICE, f"{A100}-SHARED"])
+def test_N13_parts_of_gpus_on_every_known_node_are_refused_without_a_product(product: str) -> None:
+    path, told = fault_of(on_nodes(a_spec().on(memory="40Gi").tensor(2).max_length(4096), product, product))
+    assert path == "spec.parallelism"
+    assert f"node-0 ({product})" in told
+    assert on_nodes(a_spec().on(memory="40Gi").max_length(4096), product).faults == ()
+
+
+def test_N13_parts_of_gpus_on_some_nodes_leave_the_verdict_open() -> None:
+    spec = a_spec().on(memory="40Gi").tensor(2).max_length(4096)
+    assert on_nodes(spec, A100).verdict is Verdict.FITS
+    mixed = on_nodes(spec, A100, SLICE)
+    assert (mixed.verdict, mixed.faults) == (Verdict.UNKNOWN, ())
+    assert f"node-1 ({SLICE})" in mixed.reasons[0]
+    assert "spec.accelerator.products" in mixed.reasons[0]
+    assert on_nodes(spec.on(A100, memory="40Gi"), A100, SLICE).verdict is Verdict.FITS
+
+
+def test_N13_nodes_that_do_not_take_the_pods_do_not_count() -> None:
+    spec = a_spec().on(memory="40Gi").tensor(2).max_length(4096)
+    apart = a_node("slices", gpus=8, product=SLICE, memory_mib=40192, taints=(("slices", "", "NoSchedule"),))
+    assert planned(spec, nodes=[a_node("whole", gpus=8, product=A100), apart]).verdict is Verdict.FITS
+    assert (
+        planned(
+            spec.set("pod.nodeSelector", {"zone": "b"}), nodes=[a_node(gpus=8, product=SLICE, memory_mib=40192)]
+        ).faults
+        == ()
+    )
+
+
+def test_N13_an_affinity_may_lead_elsewhere() -> None:
+    expression = {"key": "zone", "operator": "In", "values": ["b"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    layout = on_nodes(a_spec().on(memory="40Gi").tensor(2).max_length(4096).set("pod.affinity", affinity), SLICE)
+    assert (layout.verdict, layout.faults) == (Verdict.UNKNOWN, ())
+
+
+@pytest.mark.parametrize(("tensor", "verdict"), [(4, Verdict.FITS), (8, Verdict.UNKNOWN)])
+def test_more_gpus_than_any_known_node_has_leave_the_verdict_open(tensor: int, verdict: Verdict) -> None:
+    for spec in (a_spec().on(H100), a_spec().on()):
+        nodes = [a_node("a", gpus=2), a_node("b", gpus=4), a_node("c")]
+        layout = planned(spec.tensor(tensor).max_length(4096), nodes=nodes)
+        assert (layout.verdict, layout.faults) == (verdict, ())
+    if verdict is Verdict.UNKNOWN:
+        assert "one replica takes 8 GPUs of one node, and the largest that is known has 4" in layout.reasons[0]
+
+
+def test_where_no_node_is_known_none_is_too_small() -> None:
+    assert planned(a_spec().on(H100).tensor(8).max_length(4096)).verdict is Verdict.FITS
+    assert planned(a_spec().on(H100).tensor(8).max_length(4096), nodes=[a_node()]).verdict is Verdict.FITS
 
 
 def test_the_usual_fraction_passes_on_the_smallest_slice() -> None:

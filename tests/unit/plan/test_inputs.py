@@ -128,12 +128,12 @@ def test_the_label_wins_over_the_table() -> None:
     found = device(a_spec().on(H100), a_node("gpu-1", gpus=8, memory_mib=80000))
     assert found.memory_bytes == 80000 * MIB
     assert found.origin == "label nvidia.com/gpu.memory of node gpu-1"
-    assert found.largest_node == 8
+    assert found.landing.largest == 8
 
 
 def test_the_table_serves_where_no_node_is() -> None:
     found = device(a_spec().on(H100), a_node(gpus=8, product=L4))
-    assert (found.memory_bytes, found.largest_node) == (81559 * MIB, None)
+    assert (found.memory_bytes, found.landing.largest) == (81559 * MIB, None)
     assert found.origin == f"table of known GPUs ({H100})"
 
 
@@ -176,4 +176,4 @@ def test_unknown_devices_say_why() -> None:
     assert isinstance(unknown, UnknownDevice)
     assert "NVIDIA-X900" in unknown.reason
     assert "set spec.accelerator.memory, or write spec.accelerator.products as the label" in unknown.reason
-    assert unknown.largest_node is None
+    assert unknown.landing.largest is None

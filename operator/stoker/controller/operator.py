@@ -71,6 +71,7 @@ class Operator:
         self._tasks: list[asyncio.Task[None]] = []
         self._complete = False
         self._nodes_changed = False
+        self._crd_gap: str | None = None
         self._last_result_at = self._loop.time()
         self._add_gauges()
 
@@ -89,6 +90,8 @@ class Operator:
         self.cache.remove(kind, uid, version_of(raw))
         self.expectations.forget(uid)
         self.metrics.events_seen.labels(kind, "true").inc()
+        if kind == "Node":
+            self._on_node()  # who waits for a place is told what is left
         if key is None:
             return
         if kind == INFERENCE_SERVICE.kind:
@@ -188,8 +191,11 @@ class Operator:
             self.metrics.optional_api.labels(api, "served").set(1)
         for api in capabilities.broken:
             self.metrics.optional_api.labels(api, "broken").set(1)
-        if capabilities.crd_outdated:
-            log.warning("CRDOutdated", extra={"problem": capabilities.crd_outdated})
+        if capabilities.crd_outdated == self._crd_gap:
+            return  # no decision depends on the optional APIs
+        self._crd_gap = capabilities.crd_outdated
+        if self._crd_gap:
+            log.warning("CRDOutdated", extra={"problem": f"the served schema lacks {self._crd_gap}"})
         if self._complete and self.elector.leads():
             self._add_all()
 

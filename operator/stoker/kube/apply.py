@@ -76,7 +76,10 @@ class ChildWriter:
         try:
             raw = await self._client.create(CONTROLLER_REVISION, metadata["namespace"], manifest, CHILD_MANAGER)
         except AlreadyExists:
-            raw = await self._client.get(CONTROLLER_REVISION, metadata["namespace"], metadata["name"])
+            try:
+                raw = await self._client.get(CONTROLLER_REVISION, metadata["namespace"], metadata["name"])
+            except NotFound:
+                return Outcome(Result.STALE)
             ref = seen_by(owner, child_entry("ControllerRevision", raw))
             if ref.controller_uid != owner.uid:
                 return Outcome(Result.FOREIGN, ref)

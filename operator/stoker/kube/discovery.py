@@ -19,6 +19,9 @@ from stoker.kube.resources import CUSTOM_RESOURCE_DEFINITION, INFERENCE_SERVICE,
 
 POLL_SECONDS = 30.0
 
+SAYS_NOTHING = (0, 401, 429)
+"""Codes that are no answer about an API: none came, or we were not heard. What was known stays."""
+
 LEADER_WORKER_SET = Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
 OPTIONAL = (LEADER_WORKER_SET,)
 """The optional APIs that this version looks for; each is listed here in the change that makes use of it."""
@@ -63,7 +66,7 @@ class Discovery:
         served, broken = set(), {}
         for resource in OPTIONAL:
             problem = await self._problem(resource)
-            name = f"{resource.group}/{resource.version}/{resource.kind}"
+            name = _name(resource)
             if problem is None:
                 served.add(name)
             elif problem:
@@ -87,8 +90,13 @@ class Discovery:
         except Forbidden:
             return "the operator's role does not allow to list it"
         except ApiError as error:
-            return error.message
+            return self._known_problem(resource) if error.code in SAYS_NOTHING else error.message
         return None
+
+    def _known_problem(self, resource: Resource) -> str | None:
+        """Return what the last answer said, as ``_problem`` does."""
+        name = _name(resource)
+        return None if name in self.capabilities.served else self.capabilities.broken.get(name, "")
 
     async def _crd_outdated(self) -> str | None:
         """Compare the served schema with our own, when it has changed since the last time."""
@@ -102,3 +110,7 @@ class Discovery:
         except ApiError as error:
             log.info("the served schema could not be read", extra={"problem": error.message})
         return self._outdated
+
+
+def _name(resource: Resource) -> str:
+    return f"{resource.group}/{resource.version}/{resource.kind}"

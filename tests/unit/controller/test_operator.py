@@ -136,6 +136,24 @@ async def test_N7_an_optional_api_that_does_not_answer_is_in_a_gauge(operator: O
     assert operator.metrics.registry.get_sample_value("stoker_optional_api", state) == 1
 
 
+async def test_N7_services_are_looked_at_for_what_their_decisions_read_and_for_nothing_else(operator: Operator) -> None:
+    operator.queue.core.take(operator._loop.time())
+    operator.queue.core.done(KEY)
+    operator.discovery.capabilities = Capabilities(frozenset({"x/v1/X"}))
+    operator._on_capabilities()
+    assert len(operator.queue.core) == 0
+    operator.discovery.capabilities = Capabilities(crd_outdated="spec.warmup")
+    operator._on_capabilities()
+    assert operator.queue.core.take(operator._loop.time()) == KEY
+
+
+async def test_a_node_that_goes_is_told_to_those_who_wait_for_a_place(operator: Operator) -> None:
+    operator.seen("Node", {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}})
+    operator._nodes_changed = False
+    operator.gone("Node", {"metadata": {"name": "n", "uid": "n", "resourceVersion": "2"}})
+    assert operator._nodes_changed
+
+
 @pytest.mark.parametrize("watched", [True, False])
 async def test_N7_nodes_that_may_not_be_listed_are_no_empty_cluster(watched: bool) -> None:
     resources = (INFERENCE_SERVICE, DEPLOYMENT, POD, *([NODE] if watched else []))

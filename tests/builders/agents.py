@@ -19,6 +19,7 @@ VLLM = EngineMetrics(
     requests_accepted=("http_requests_total",),
     ttft="vllm:time_to_first_token_seconds",
     tpot="vllm:request_time_per_output_token_seconds",
+    served_apart=True,
 )
 LLAMA_CPP = EngineMetrics(
     running="llamacpp:requests_processing",

@@ -42,7 +42,8 @@ class EngineMetrics(_Model):
     """Names of an engine's series, exactly as on its metrics page; `None` where the engine has no such series.
 
     `ttft` and `tpot` are histograms, named without `_bucket`. `steps` counts the engine's iterations.
-    `requests_accepted` are counters that move when work was taken in.
+    `requests_accepted` are counters that move when work was taken in. `served_apart`: the page comes from another
+    process than the one that computes, so that a page which answers is no sign that the engine's core lives.
     """
 
     running: MetricName | None = None
@@ -54,6 +55,7 @@ class EngineMetrics(_Model):
     requests_accepted: tuple[MetricName, ...] = Field(default=(), max_length=8)
     ttft: MetricName | None = None
     tpot: MetricName | None = None
+    served_apart: bool = False
 
 
 BUILT_IN_PROMPTS: Final = (

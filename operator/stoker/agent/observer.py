@@ -14,13 +14,15 @@ from stoker.agent.config import AgentConfig
 from stoker.agent.drain import Done, DrainLimits
 from stoker.agent.engine import Answer
 from stoker.agent.handover import HELD_LIMIT
+from stoker.agent.judgement import Verdict, idle_seconds
+from stoker.agent.judgement import liveness as judge_liveness
+from stoker.agent.judgement import phase as judge_phase
+from stoker.agent.judgement import readiness as judge_readiness
+from stoker.agent.judgement import startup as judge_startup
 from stoker.agent.listener import Listener
 from stoker.agent.metrics import Reading
-from stoker.agent.state import Health, Limits, Models, Observation, Page, Phase, Verdict, step
-from stoker.agent.state import liveness as judge_liveness
-from stoker.agent.state import phase as judge_phase
-from stoker.agent.state import readiness as judge_readiness
-from stoker.agent.state import startup as judge_startup
+from stoker.agent.question import ask
+from stoker.agent.state import Health, Limits, Models, Observation, Page, Phase, Question, step
 from stoker.agent.store import Saved, Store, resume, resume_drain, snapshot
 from stoker.agent.warmup import WarmupPlan, warm_up
 
@@ -53,6 +55,7 @@ class Engine(Protocol):
 class Rhythm:
     """Pauses of the loops, in seconds. A drain reads the metrics page at the pace of `watch`.
 
+    `idle`: how long an engine may show no sign of work before it is asked for one (`question`).
     `hold`: how long an engine that was drained takes no traffic. It is twice what the kubelet gives an engine from the
     end of its drain to SIGKILL; one that still runs then was drained by accident, and serves again.
     """
@@ -61,6 +64,7 @@ class Rhythm:
     metrics: float = 2.0
     retry_limit: float = 10.0
     drain_check: float = 0.2
+    idle: float = 60.0
     hold: float = 60.0
 
 
@@ -89,6 +93,8 @@ class Observer:
         settle, quiet, budget = config.settle_seconds, config.quiet_seconds, config.drain_budget_seconds
         self._drain_limits = DrainLimits(settle, quiet, budget, rhythm.hold)
         self._hurry = asyncio.Event()
+        self._question: asyncio.Task[Question] | None = None
+        self.idle_checks = 0
         self.beat_at = clock()
         self._saved: Saved | None = store.load()
         self.state = resume(self._saved, listener(), clock())
@@ -165,6 +171,7 @@ class Observer:
             group.create_task(self._watch_health())
             group.create_task(self._watch_metrics())
             group.create_task(self._prepare())
+            group.create_task(self._watch_idleness())
 
     async def _watch(self, beat: Callable[[], None]) -> None:
         while True:
@@ -217,6 +224,26 @@ class Observer:
         log.log(level, "warm-up ended", extra={"done": result.done, "reason": result.detail, "seconds": took})
         return result.done
 
+    async def _watch_idleness(self) -> None:
+        while self.config.metrics.served_apart:
+            idle = idle_seconds(self.state, self._clock())
+            if idle is not None and idle >= self._rhythm.idle and not self.draining:
+                await self._ask()
+            await asyncio.sleep(self._rhythm.watch)
+
+    async def _ask(self) -> None:
+        """Ask for one token, unless a drain begins meanwhile."""
+        incarnation, bound = self.state.incarnation, self.limits.longest_prefill
+        question = ask(self._engine, self.config.served_name, bound, self._clock)
+        self._question = task = asyncio.create_task(question)
+        self.idle_checks += 1
+        try:
+            await asyncio.wait({task})
+        finally:
+            task.cancel()
+        if not task.cancelled():
+            self.apply(task.result(), incarnation)
+
     # ---- drain ------------------------------------------------------------------------------------------------------
 
     async def drain(self, resumed: bool = False) -> Done:
@@ -267,6 +294,8 @@ class Observer:
             reading = self.reading(newest_seconds=10)
             self._drain, self._drain_done = drains.begin(self._clock(), reading, self.state.incarnation), None
         self._hurry.set()
+        if self._question is not None:
+            self._question.cancel()
         self._tell()
         self._save()
 

@@ -13,9 +13,10 @@ from typing import Final
 from aiohttp import web
 
 from stoker.agent.handover import Handover
+from stoker.agent.judgement import Verdict
 from stoker.agent.metrics import Family, engine_families, expose
 from stoker.agent.observer import Observer, TooManyDrainsError, status
-from stoker.agent.state import StartupAsked, Verdict
+from stoker.agent.state import StartupAsked
 
 log = logging.getLogger("stoker.agent")
 
@@ -153,6 +154,9 @@ def families(observer: Observer) -> list[Family]:
         Family("stoker_engine_draining", "gauge", "1 from the begin of a drain.", float(observer.draining)),
         Family("stoker_engine_incarnation", "gauge", "Counts the engine's processes in this pod.", state.incarnation),
     ]
+    if observer.config.metrics.served_apart:
+        asked = "Requests of one token that the agent sent to an idle engine; the engine's counters hold them too."
+        own.append(Family("stoker_engine_idle_checks_total", "counter", asked, observer.idle_checks))
     reading = observer.reading(PAGE_AGE_LIMIT_SECONDS)
     return own + (list(engine_families(reading)) if reading else [])
 

@@ -1,4 +1,4 @@
-"""The state machine of one engine, as its agent sees it: observations in, a phase and the answers of the probes out.
+"""The state machine of one engine, as its agent sees it: observations in, the state out (`judgement` reads it).
 
 Pure: time comes in as an argument, in seconds of one monotonic clock. The state belongs to one incarnation of the
 engine; an observation that was asked of another incarnation is dropped.
@@ -6,7 +6,6 @@ engine; an observation that was asked of another incarnation is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -87,11 +86,19 @@ class Warmup:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A request of the agent's own to an idle engine, sent at `asked_at`, has ended; `silent`: not within its bound."""
+
+    asked_at: float
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StartupAsked:
     """The startup probe was called: the kubelet has started the engine's container (anew)."""
 
 
-Observation = Listener | Health | Models | Page | Warmup | StartupAsked
+Observation = Listener | Health | Models | Page | Warmup | Question | StartupAsked
 
 
 # ---- state ----------------------------------------------------------------------------------------------------------
@@ -109,11 +116,20 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The last metrics page, and since when requests have run without any counter of progress moving."""
+    """The last metrics page, which page last showed progress, and since when requests have run without any."""
 
     reading: Reading = field(default_factory=Reading)
     read_at: float | None = None
+    moved_at: float | None = None
     unmoved_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Questions to an idle engine had no answer: the first was sent at `since`, the last given up at `until`."""
+
+    since: float
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +154,8 @@ class State:
     warmup: Warmup = Warmup(done=False)
     pulse: Pulse = field(default_factory=Pulse)
     load: Load = field(default_factory=Load)
+    answered_at: float | None = None
+    mute: Mute | None = None
     loss: Loss | None = None
 
     @property
@@ -161,6 +179,8 @@ def step(state: State, seen: Observation, now: float, incarnation: int | None = 
             after = _see_page(state, seen.reading, now)
         case Warmup():
             after = _see_warmup(state, seen)
+        case Question():
+            after = _see_question(state, seen, now)
         case StartupAsked():
             after = replace(state, loss=None, since=now) if state.loss else state
     return after
@@ -213,6 +233,12 @@ def _see_warmup(state: State, seen: Warmup) -> State:
     return replace(state, warm=seen.done, warmup=seen, pulse=Pulse() if seen.done else state.pulse)
 
 
+def _see_question(state: State, seen: Question, now: float) -> State:
+    if not seen.silent:
+        return replace(state, answered_at=now, mute=None)
+    return replace(state, mute=Mute(state.mute.since if state.mute else seen.asked_at, now))
+
+
 def _see_page(state: State, reading: Reading, now: float) -> State:
     if _other_process(state, reading):
         return _replace_engine(state, now, None) if state.listening else state
@@ -220,7 +246,8 @@ def _see_page(state: State, reading: Reading, now: float) -> State:
     moved = reading.progress != state.load.reading.progress and state.load.read_at is not None
     # An engine that makes progress does not hang, however long its health path waits behind other work.
     excused = moved and state.pulse.last in {Outcome.SILENT, Outcome.BROKEN}
-    return replace(state, load=Load(reading, now, unmoved), pulse=Pulse() if excused else state.pulse)
+    load = Load(reading, now, now if moved else state.load.moved_at, unmoved)
+    return replace(state, load=load, pulse=Pulse() if excused else state.pulse)
 
 
 def _other_process(state: State, reading: Reading) -> bool:
@@ -237,112 +264,3 @@ def _unmoved_since(load: Load, reading: Reading, now: float) -> float | None:
     if reading.progress != load.reading.progress or not load.reading.running:
         return now
     return load.unmoved_since if load.unmoved_since is not None else load.read_at
-
-
-# ---- judgement ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer of a probe and its reason, one line."""
-
-    ok: bool
-    reason: str
-
-
-Evidence = Callable[[State, float, Limits], str | None]
-
-
-def phase(state: State, now: float, limits: Limits, draining: bool = False) -> Phase:
-    """The phase at `now`."""
-    if hang(state, now, limits) is not None:
-        return Phase.DEAD if state.loss else Phase.STUCK
-    if not state.listening:
-        return Phase.DEAD if state.loss else Phase.STARTING
-    if not state.started:
-        return Phase.LOADING
-    if not state.warm:
-        return Phase.WARMING
-    return Phase.DRAINING if draining else Phase.READY
-
-
-def hang(state: State, now: float, limits: Limits) -> str | None:
-    """The first positive evidence that the engine will not serve again by itself, or None."""
-    return next((reason for evidence in EVIDENCE if (reason := evidence(state, now, limits)) is not None), None)
-
-
-def _port_refuses(state: State, now: float, limits: Limits) -> str | None:
-    if state.loss is None or not state.loss.was_ready or now - state.loss.since <= limits.silence:
-        return None
-    return f"the engine was ready and its port has refused for {now - state.loss.since:.0f} s"
-
-
-def _health_fails(state: State, now: float, limits: Limits) -> str | None:
-    pulse = state.pulse
-    if not state.warm or pulse.failing_since is None or pulse.tries < limits.silent_tries:
-        return None
-    failing = now - pulse.failing_since
-    if failing <= limits.silence:
-        return None
-    return f"the engine's health path has failed {pulse.tries} times in {failing:.0f} s ({_pulse_text(pulse)})"
-
-
-def _no_progress(state: State, now: float, limits: Limits) -> str | None:
-    load = state.load
-    if not state.warm or load.unmoved_since is None or load.read_at is None or now - load.read_at > PAGE_GAP_SECONDS:
-        return None
-    unmoved = now - load.unmoved_since
-    if unmoved <= limits.longest_prefill:
-        return None
-    return f"{load.reading.running or 0:.0f} requests run and no token or step was counted for {unmoved:.0f} s"
-
-
-def _warmup_unanswered(state: State, now: float, limits: Limits) -> str | None:
-    if state.warm or not state.warmup.unanswered:
-        return None
-    return f"a warm-up request was not answered within the start-up budget of {limits.startup_budget:.0f} s"
-
-
-EVIDENCE: Final[tuple[Evidence, ...]] = (_port_refuses, _health_fails, _no_progress, _warmup_unanswered)
-
-
-def _pulse_text(pulse: Pulse) -> str:
-    return f"{pulse.last}: {pulse.detail}" if pulse.detail else str(pulse.last)
-
-
-def liveness(state: State, now: float, limits: Limits) -> Verdict:
-    """Alive unless there is positive evidence of a hang."""
-    reason = hang(state, now, limits)
-    return Verdict(ok=reason is None, reason=reason or "no evidence of a hang")
-
-
-def startup(state: State, now: float, limits: Limits) -> Verdict:
-    """Started once the port answers and the model is listed."""
-    if state.started:
-        return Verdict(ok=True, reason="the model is listed")
-    spent = f"{now - state.since:.0f} s of {limits.startup_budget:.0f} s"
-    if not state.listening:
-        return Verdict(ok=False, reason=f"the engine's port does not answer yet ({spent})")
-    return Verdict(ok=False, reason=f"the model is not listed yet ({spent}): {state.models_detail or 'no answer yet'}")
-
-
-def readiness(state: State, now: float, limits: Limits, draining: bool = False) -> Verdict:
-    """Ready when started, warmed, well and not draining."""
-    here = phase(state, now, limits, draining)
-    if here is Phase.READY and state.pulse.last is Outcome.UNWELL:
-        return Verdict(ok=False, reason=f"the engine calls itself unwell: {state.pulse.detail}")
-    return Verdict(ok=here is Phase.READY, reason=_readiness_reason(state, here, now, limits))
-
-
-def _readiness_reason(state: State, here: Phase, now: float, limits: Limits) -> str:
-    match here:
-        case Phase.READY:
-            return "ready"
-        case Phase.DRAINING:
-            return "draining"
-        case Phase.WARMING:
-            return f"warming up: {state.warmup.detail or 'the first requests are under way'}"
-        case Phase.STARTING | Phase.LOADING:
-            return startup(state, now, limits).reason
-        case Phase.STUCK | Phase.DEAD:
-            return hang(state, now, limits) or "nothing listens on the engine's port any more"

@@ -57,6 +57,7 @@ METRICS: Final = EngineMetrics(
     requests_accepted=("vllm:prompt_tokens_total", "vllm:request_success_total"),
     ttft="vllm:time_to_first_token_seconds",
     tpot="vllm:request_time_per_output_token_seconds",
+    served_apart=True,
 )
 """Series of vLLM 0.12 and later; the same names to this day."""
 

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker.agent.judgement import liveness, phase, readiness
 from stoker.agent.listener import Listener
-from stoker.agent.state import (
-    Health,
-    Limits,
-    Models,
-    Observation,
-    Outcome,
-    Page,
-    Phase,
-    State,
-    Warmup,
-    liveness,
-    phase,
-    readiness,
-    step,
-)
+from stoker.agent.state import Health, Limits, Models, Observation, Outcome, Page, Phase, State, Warmup, step
 from tests.builders.agents import reading
 
 LIMITS = Limits(longest_prefill=120, startup_budget=600)

@@ -41,7 +41,7 @@ class Behaviour:
 
     health: str = "well"  # well, unwell, hang
     metrics: str = "well"  # well, garbage, huge, error, hang, absent
-    generate: str = "well"  # well, frozen, no-chat, error, empty
+    generate: str = "well"  # well, frozen, mute (frozen, and no figure tells of it), no-chat, error, empty
     model: str = "m"
     token_seconds: float = 0.0
 
@@ -118,6 +118,8 @@ async def generate(request: web.Request) -> web.StreamResponse:
     body = await request.json()
     if body["model"] != double.behaviour.model:
         return web.Response(status=404)
+    if double.behaviour.generate == "mute":
+        await double.thawed.wait()
     if double.behaviour.generate == "error" or (double.behaviour.generate == "no-chat" and "messages" in body):
         return web.Response(status=400, text="cannot\ndo that")
     if double.behaviour.generate == "empty":
@@ -158,7 +160,7 @@ async def control(request: web.Request) -> web.Response:
     double = request.app[DOUBLE]
     if request.method == "POST":
         double.behaviour = Behaviour(**await request.json())
-        (double.thawed.clear if double.behaviour.generate == "frozen" else double.thawed.set)()
+        (double.thawed.clear if double.behaviour.generate in {"frozen", "mute"} else double.thawed.set)()
     return web.json_response({**double.figures, "paths": double.paths, "behaviour": asdict(double.behaviour)})
 
 

@@ -29,7 +29,7 @@ from stoker.agent.worker import serving
 from tests.builders.agents import TOKEN
 
 HERE = Path(__file__).parent
-QUICK = Rhythm(watch=0.05, metrics=0.05, retry_limit=0.1, drain_check=0.02, hold=3600)
+QUICK = Rhythm(watch=0.05, metrics=0.05, retry_limit=0.1, drain_check=0.02, idle=3600, hold=3600)
 SOURCES = str(Path(stoker.__file__).parents[1])
 LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); from stoker.agent.main import main; sys.exit(main())"
 """As in an image: the package lies in a folder that only the command knows."""

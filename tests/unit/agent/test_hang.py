@@ -6,19 +6,10 @@ from typing import Any
 
 import pytest
 
-from stoker.agent.state import (
-    EVIDENCE,
-    Health,
-    Models,
-    Outcome,
-    Page,
-    Phase,
-    Warmup,
-    hang,
-    readiness,
-)
+from stoker.agent.judgement import EVIDENCE, hang, idle_seconds, readiness
+from stoker.agent.state import Health, Models, Observation, Outcome, Page, Phase, Question, Warmup
 from tests.builders.agents import reading
-from tests.unit.agent.clock import DOWN, LIMITS, UP, Clock, ready_clock
+from tests.unit.agent.clock import DOWN, LIMITS, OTHER, UP, Clock, ready_clock
 
 
 def test_requests_that_run_without_progress_for_longer_than_the_longest_prefill_are_a_hang() -> None:
@@ -158,5 +149,87 @@ def test_evidence_is_an_ordered_chain_of_named_reasons() -> None:
         "_port_refuses",
         "_health_fails",
         "_no_progress",
+        "_mute_when_asked",
         "_warmup_unanswered",
     ]
+
+
+# ---- questions to an idle engine ------------------------------------------------------------------------------------
+
+
+def asked_in_vain(clock: Clock, seconds: float = 120.0) -> Clock:
+    """The agent asks the engine, and gives up after so long; pages come all the while and show no work."""
+    asked_at = clock.now
+    return clock.pages(seconds=seconds, running=0).see(Question(asked_at, silent=True))
+
+
+def test_an_idle_engine_that_does_not_answer_one_token_is_stuck() -> None:
+    """vLLM: a core that stops while nothing runs leaves every page as it was."""
+    clock = asked_in_vain(ready_clock().pages(seconds=10, running=0))
+    assert clock.alive, "no page has been read since"
+    clock.see(Page(reading(running=0)), after=2)
+    assert (clock.alive, clock.phase, clock.ready) == (False, Phase.STUCK, False)
+    assert hang(clock.state, clock.now, LIMITS) == (
+        "no request ran and one of a single token has not been answered for 122 s"
+    )
+
+
+@pytest.mark.parametrize("counter", ["prompt_tokens", "generation_tokens", "steps"])
+def test_a_question_that_waits_behind_other_requests_is_no_evidence(counter: str) -> None:
+    clock = ready_clock().pages(seconds=10, running=0)
+    asked_at = clock.now
+    clock.pages(seconds=60, running=9).see(Page(reading(running=9, **{counter: 99.0})), after=2)
+    clock.see(Question(asked_at, silent=True), after=59).see(Page(reading(running=9, **{counter: 99.0})), after=2)
+    assert clock.alive
+
+
+@pytest.mark.parametrize("values", [{"prompt_tokens": None, "generation_tokens": None, "steps": None}])
+def test_N9_a_question_in_vain_is_no_evidence_where_the_page_tells_of_no_progress(values: dict[str, Any]) -> None:
+    clock = ready_clock().pages(seconds=10, **values)
+    asked_at = clock.now
+    clock.pages(seconds=120, **values).see(Question(asked_at, silent=True)).pages(seconds=20, **values)
+    assert clock.alive
+
+
+def test_a_question_in_vain_beside_a_stale_page_is_no_evidence() -> None:
+    clock = asked_in_vain(ready_clock().pages(seconds=10)).see(Page(reading()), after=2)
+    assert not clock.alive
+    assert clock.see(after=31).alive
+
+
+@pytest.mark.parametrize(
+    "sign", [Page(reading(steps=8.0)), Question(0.0, silent=False), OTHER], ids=["work", "answer", "new engine"]
+)
+def test_a_sign_of_life_revokes_it(sign: Observation) -> None:
+    clock = asked_in_vain(ready_clock().pages(seconds=10)).see(Page(reading()), after=2)
+    assert not clock.alive
+    assert clock.see(sign, after=2).alive
+
+
+def test_the_first_question_in_vain_counts_and_later_ones_add_to_it() -> None:
+    clock = asked_in_vain(asked_in_vain(ready_clock().pages(seconds=10))).see(Page(reading()), after=2)
+    assert "for 242 s" in str(hang(clock.state, clock.now, LIMITS))
+
+
+def test_idle_is_a_warm_engine_without_a_sign_of_work() -> None:
+    clock = ready_clock().pages(seconds=50)
+    assert idle_seconds(clock.state, clock.now) == 50
+    clock.see(Page(reading(steps=8.0)), after=10)
+    assert idle_seconds(clock.state, clock.now) == 0
+    clock.see(Question(clock.now, silent=False), after=10).see(Page(reading(steps=8.0)), after=5)
+    assert idle_seconds(clock.state, clock.now) == 5
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        Clock().see(UP, Models(listed=True), Page(reading())),
+        ready_clock(),
+        ready_clock().see(Page(reading(running=1))),
+        ready_clock().see(Page(reading(prompt_tokens=None, generation_tokens=None, steps=None))),
+        ready_clock().see(Page(reading())).see(after=31),
+    ],
+    ids=["cold", "no page", "busy", "no counters", "stale page"],
+)
+def test_what_is_not_known_to_be_idle_is_not_asked(clock: Clock) -> None:
+    assert idle_seconds(clock.state, clock.now) is None

@@ -9,21 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stoker.agent.judgement import phase, readiness, startup
 from stoker.agent.listener import Listener
-from stoker.agent.state import (
-    Health,
-    Models,
-    Observation,
-    Outcome,
-    Page,
-    Phase,
-    StartupAsked,
-    Warmup,
-    phase,
-    readiness,
-    startup,
-    step,
-)
+from stoker.agent.state import Health, Models, Observation, Outcome, Page, Phase, Question, StartupAsked, Warmup, step
 from tests.builders.agents import reading
 from tests.unit.agent.clock import BLIND, DOWN, LIMITS, OTHER, UP, Clock, ready_clock
 
@@ -167,6 +155,7 @@ observations = st.one_of(
         ),
     ),
     st.builds(Warmup, done=st.booleans(), unanswered=st.booleans()),
+    st.builds(Question, st.floats(0, 1000), silent=st.booleans()),
 )
 histories = st.lists(st.tuples(observations, st.floats(0, 200)), max_size=40)
 

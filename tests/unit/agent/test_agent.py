@@ -191,6 +191,8 @@ async def test_metrics_tell_the_engine_and_the_agent(each_engine: Engine, config
         await until(page_is_read)
         lines = (await get(it.port, "/metrics"))[1].splitlines()
         figures = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        asked = figures.pop('stoker_engine_idle_checks_total{model="m"}', None)
+        assert asked == ("0" if each_engine.spelling == "vllm" else None)
         assert {name.split("{")[0]: value for name, value in figures.items()} == {
             "stoker_engine_ready": "1",
             "stoker_engine_warm": "1",

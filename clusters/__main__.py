@@ -50,6 +50,7 @@ def _up(provider: Provider, _: argparse.Namespace) -> int:
 def _down(provider: Provider, _: argparse.Namespace) -> int:
     provider.down()
     local.sweep()
+    print(provider.status().partition("\n")[0])
     return 0
 
 

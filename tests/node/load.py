@@ -9,6 +9,8 @@ many requests were completed and lost.
 
 import asyncio
 import json
+import os
+import random
 import sys
 import time
 from collections import Counter
@@ -22,6 +24,10 @@ import aiohttp
 MOST_SECONDS = 600.0
 TIMEOUT = aiohttp.ClientTimeout(total=240.0)
 TELL_SECONDS = 0.5
+CLIENT_NICENESS = -15
+# Answers end together, since one batch computes them. llama.cpp's queue of new connections is short, and what finds it
+# full is refused after five seconds: requests do not come all at once.
+PAUSE_SECONDS = 2.0
 LAST_EVENT = b"data: [DONE]"
 
 
@@ -52,6 +58,7 @@ async def streaming_client(load: Load, number: int, deadline: float) -> None:
     """Read streams, one after the other, each over a connection of its own: llama.cpp closes it after every stream."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True), timeout=TIMEOUT) as session:
         while not _over(load, deadline):
+            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))
             load.open += 1
             load.most_open = max(load.most_open, load.open)
             await _counted(load, "stream", _stream(load, session, number))
@@ -61,10 +68,12 @@ async def streaming_client(load: Load, number: int, deadline: float) -> None:
 async def keeping_client(load: Load, number: int, deadline: float) -> None:
     """Ask for whole answers, one after the other, over a connection that is kept until it is renewed."""
     while not _over(load, deadline):
+        await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))
         renewed = time.monotonic()
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1), timeout=TIMEOUT) as session:
             while time.monotonic() - renewed < load.renew_seconds and not _over(load, deadline):
                 await _counted(load, "kept", _whole(load, session, number))
+                await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))
 
 
 def _over(load: Load, deadline: float) -> bool:
@@ -139,6 +148,8 @@ async def _tell(load: Load) -> None:
 
 def main() -> int:
     """Run what standard input asks for."""
+    # An engine closes a connection on which nothing was sent for five seconds: clients must not wait for the CPU.
+    os.nice(CLIENT_NICENESS)
     asked = json.load(sys.stdin)
     words = (asked["url"], asked["model"], asked["clients"], Path(asked["stop"]), asked["seconds"])
     asyncio.run(run(Load(*words, asked["renewSeconds"], asked["maxTokens"])))

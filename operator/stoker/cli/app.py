@@ -11,6 +11,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 INTERNAL_FAULT = 70
 """Exit code of a fault of this program (``EX_SOFTWARE``)."""
 
+_LINES = "one line for each fault on standard error"
+_OTHERS = f"2 bad usage; {INTERNAL_FAULT} a fault of this program"
+
 Files = Annotated[
     list[str],
     typer.Option(
@@ -45,7 +48,7 @@ def run() -> int:
     return 0
 
 
-@app.command()
+@app.command(epilog=f"Exit code: 0 printed; 1 bad input, or a layout that does not fit: {_LINES}; {_OTHERS}")
 def render(file: Files, model_config: ModelConfig = None, nodes: Nodes = None) -> None:
     """Print what a first apply creates, as YAML. Needs no cluster."""
     from stoker.cli.render import render_files
@@ -53,7 +56,9 @@ def render(file: Files, model_config: ModelConfig = None, nodes: Nodes = None) -
     raise typer.Exit(render_files(file, model_config, nodes))
 
 
-@app.command()
+@app.command(
+    epilog=f"Exit code: 0 planned, whatever the verdict (TooSmall too: read it); 1 bad input: {_LINES}; {_OTHERS}"
+)
 def plan(
     file: Files,
     model_config: ModelConfig = None,

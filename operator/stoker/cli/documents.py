@@ -38,6 +38,8 @@ _Loader.yaml_implicit_resolvers = {
 
 def read_text(name: str, limit_bytes: int) -> str:
     """Return the text of a file, ``-`` being standard input. Raises ``UnusableError``."""
+    if not name:
+        raise UnusableError(Fault("file", "has an empty name", "name a readable file, or -"))
     try:
         data = _read(name, limit_bytes)
     except OSError as error:

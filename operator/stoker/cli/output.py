@@ -28,7 +28,7 @@ def print_faults(file: str, faults: Sequence[Fault]) -> None:
     """Print one line per fault to standard error: ``FILE: spec.path: what is wrong; what would be right``."""
     for fault in faults:
         where = fault.path or "document"
-        print(one_line(f"{file}: {where}: {fault.problem}; {fault.remedy}"), file=sys.stderr)
+        print(one_line(f"{file or '(no name)'}: {where}: {fault.problem}; {fault.remedy}"), file=sys.stderr)
 
 
 def one_line(text: str) -> str:

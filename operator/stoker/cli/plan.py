@@ -56,6 +56,7 @@ def _print_tables(cases: Sequence[Case]) -> None:
         table = Table(title=Text(f"{service.namespace}/{service.name}"), title_justify="left")
         for heading in ("what", "value", "how"):
             table.add_column(heading, overflow="fold")
-        for row in explain_rows(case.plan.layout, service.spec):
+        traits = case.plan.engine.traits(service.spec)
+        for row in explain_rows(case.plan.layout, service.spec, traits):
             table.add_row(Text(row.name), Text(row.value), Text(row.how))
         console.print(table)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from stoker.api.engine import Resources
 from stoker.api.inferenceservice import InferenceServiceSpec
-from stoker.plan.types import Layout, RankMemory, Suggestion, Verdict
+from stoker.plan.types import EngineTraits, FractionOf, Layout, Placement, RankMemory, Suggestion, Verdict
 from stoker.plan.units import shown
+
+_UNKNOWN: Final = "unknown"
+_COMPUTED: Final = "computed from the layout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +24,19 @@ class Row:
     how: str
 
 
-def explain_rows(layout: Layout, spec: InferenceServiceSpec) -> list[Row]:
+def explain_rows(layout: Layout, spec: InferenceServiceSpec, traits: EngineTraits) -> list[Row]:
     """Return the arithmetic of a layout, from the inputs to the verdict, in the order in which it is done."""
-    return [*_inputs(layout, spec), *_counts(layout), *_arithmetic(layout), *_container(layout), *_outcome(layout)]
+    inputs, arithmetic = _inputs(layout, spec), _arithmetic(layout, traits)
+    return [*inputs, *_counts(layout), *arithmetic, *_container(layout, spec), *_outcome(layout)]
 
 
 def _inputs(layout: Layout, spec: InferenceServiceSpec) -> Iterator[Row]:
-    origins = layout.origins
-    yield Row("model", spec.model.source, f"facts: {origins.get('facts', 'unknown')}")
-    yield Row("weights", _bytes(layout.weight_bytes), origins.get("weights", "unknown"))
-    yield Row("longest sequence", _tokens(layout.max_length), origins.get("maxLength", "unknown"))
-    yield Row("sequences at once", str(layout.max_sequences), origins.get("maxSequences", "unknown"))
-    yield Row("KV cache type", layout.kv_dtype, origins.get("kvCache", "unknown"))
+    facts, weights = layout.origins.get("facts", _UNKNOWN), layout.origins.get("weights", _UNKNOWN)
+    yield Row("model", spec.model.source, f"facts: {'none, see the verdict' if facts == _UNKNOWN else facts}")
+    yield Row("weights", _bytes(layout.weight_bytes), "the model is not known" if weights == _UNKNOWN else weights)
+    yield Row("longest sequence", _tokens(layout.max_length), layout.origins.get("maxLength", _UNKNOWN))
+    yield Row("sequences at once", str(layout.max_sequences), layout.origins.get("maxSequences", _UNKNOWN))
+    yield Row("KV cache type", layout.kv_dtype, layout.origins.get("kvCache", _UNKNOWN))
 
 
 def _counts(layout: Layout) -> Iterator[Row]:
@@ -43,47 +48,89 @@ def _counts(layout: Layout) -> Iterator[Row]:
     yield Row("pods per replica", str(layout.pods_per_replica), "one node")
 
 
-def _arithmetic(layout: Layout) -> Iterator[Row]:
+def _arithmetic(layout: Layout, traits: EngineTraits) -> Iterator[Row]:
     for rank in layout.ranks:
-        yield from _rank(layout, rank)
+        yield from _rank(layout, traits, rank)
     if layout.ranks:
         least = " (the least of the stages)" if len(layout.ranks) > 1 else ""
-        yield Row("KV cache holds", _tokens(layout.kv_tokens), _tokens_how(layout) + least)
+        yield Row("KV cache holds", _tokens(layout.kv_tokens), _tokens_how(layout, traits) + least)
         concurrency = f"{_tokens(layout.kv_tokens)} / {_tokens(layout.max_length)}"
         yield Row("sequences of full length", _or_unknown(layout.max_concurrency), concurrency)
 
 
-def _rank(layout: Layout, rank: RankMemory) -> Iterator[Row]:
+def _rank(layout: Layout, traits: EngineTraits, rank: RankMemory) -> Iterator[Row]:
     where = f"stage {rank.stage}: " if len(layout.ranks) > 1 else ""
     layers = f"{rank.layers} layers"
     shared = f" / tensor {layout.tensor}, what cannot be divided lies on every GPU" if layout.tensor > 1 else ""
-    budget = f"{layout.memory_fraction} of {'the GPU' if layout.gpus_per_pod else 'the container'}"
-    budget += f" ({layout.origins.get('memory', 'unknown')})"
-    yield Row(f"{where}memory of the engine", _bytes(rank.budget_bytes), budget)
-    yield Row(f"{where}- weights", shown(rank.weight_bytes), layers + shared)
+    yield Row(f"{where}memory of the engine", _bytes(rank.budget_bytes), _budget(layout, traits))
+    yield Row(f"{where}- weights", shown(rank.weight_bytes), layers + shared + _elsewhere(layout))
     yield Row(f"{where}- activations", shown(rank.activation_bytes), "one step of the batch, and its logits")
     if rank.graph_bytes:
         yield Row(f"{where}- CUDA graphs", shown(rank.graph_bytes), f"about 256 MiB + 12 MiB x {layers}")
     yield Row(f"{where}- overhead", shown(rank.overhead_bytes), "contexts and buffers of the processes")
     yield Row(f"{where}= left for the KV cache", _bytes(rank.kv_bytes), "memory of the engine - the above")
-    yield Row(f"{where}KV cache of a token", f"{rank.kv_bytes_per_token} B", f"{layers} in {layout.kv_dtype}{shared}")
+    kept = f"those of {layers} that keep every token" if rank.kv_bytes_per_sequence else layers
+    how = f"{kept}, in {layout.kv_dtype}{_width(layout, traits)}{shared}"
+    yield Row(f"{where}KV cache of a token", f"{rank.kv_bytes_per_token} B", how)
     if rank.kv_bytes_per_sequence:
         how = "windows once full, and states, whatever the length"
         yield Row(f"{where}KV cache of a sequence", shown(rank.kv_bytes_per_sequence), how)
 
 
-def _tokens_how(layout: Layout) -> str:
+def _budget(layout: Layout, traits: EngineTraits) -> str:
+    device = "the GPU" if layout.gpus_per_pod else "the container"
+    margin = ", the rest is a margin" if traits.fraction_of is FractionOf.UNUSED else ""
+    return f"{layout.memory_fraction} of {device}{margin} ({layout.origins.get('memory', _UNKNOWN)})"
+
+
+def _elsewhere(layout: Layout) -> str:
+    """What of a split model lies in the memory of the container."""
+    if layout.placement is not Placement.SPLIT or layout.weight_bytes is None:
+        return ""
+    outside = layout.weight_bytes - sum(rank.weight_bytes for rank in layout.ranks)
+    return f" (spec.execution.gpuLayers); the other {shown(outside)} lie in the container"
+
+
+def _width(layout: Layout, traits: EngineTraits) -> str:
+    size = traits.kv_element_bytes.get(layout.kv_dtype)
+    return "" if size is None else f" ({size.normalize():f} byte{'s' * (size != 1)} a value)"
+
+
+def _tokens_how(layout: Layout, traits: EngineTraits) -> str:
+    if traits.kv_in_container and layout.gpus_per_pod:
+        return "in the memory of the container, as the arguments of the engine ask"
+    if not traits.context_is_shared and layout.max_length is not None:
+        return _slots(layout, layout.max_length)
     if layout.kv_cache_bytes is not None:
         return f"within {shown(layout.kv_cache_bytes)} that the engine is told"
+    if any(rank.kv_bytes_per_sequence for rank in layout.ranks):
+        return "what is left, in sequences of full length with their windows and states"
     return "what is left / KV cache of a token, in whole blocks"
 
 
-def _container(layout: Layout) -> Iterator[Row]:
+def _slots(layout: Layout, length: int) -> str:
+    """An engine whose slots divide the cache allocates what they hold, however much is left."""
+    slots = f"{layout.max_sequences} slots of {length} tokens"
+    rank = min(layout.ranks, key=lambda it: it.kv_tokens or 0)
+    needed = layout.max_sequences * (length * rank.kv_bytes_per_token + rank.kv_bytes_per_sequence)
+    about = "about " if rank.kv_bytes_per_sequence else ""
+    if layout.kv_tokens is not None and layout.kv_tokens < layout.max_sequences * length:
+        return f"{slots} need {about}{shown(needed)}, more than what is left"
+    return f"{slots}: {about}{shown(needed)} of what is left"
+
+
+def _container(layout: Layout, spec: InferenceServiceSpec) -> Iterator[Row]:
+    stated = spec.resources or Resources()
     if layout.shm_bytes:
         yield Row("shared memory", shown(layout.shm_bytes), "between the processes; part of the container's memory")
-    yield Row("memory of the container", shown(layout.memory_request_bytes), "request and limit")
-    yield Row("CPU of the container", f"{layout.cpu_request_millicores / 1000:g} cores", "request")
-    yield Row("time to start", f"{layout.startup_budget_seconds} s at most", "8 min, and the weights at 110 MB/s")
+    memory = "spec.resources.memory" if stated.memory else _COMPUTED
+    yield Row("memory of the container", shown(layout.memory_request_bytes), f"{memory}; request and limit")
+    cores = "spec.resources.cpu" if stated.cpu else _COMPUTED
+    yield Row("CPU of the container", f"{layout.cpu_request_millicores / 1000:g} cores", f"{cores}; request, no limit")
+    how = "8 min, and the weights at 110 MB/s"
+    if layout.weight_bytes is None:
+        how = f"{layout.startup_budget_seconds // 60} min, since the size of the weights is not known"
+    yield Row("time to start", f"{layout.startup_budget_seconds} s at most", how)
 
 
 def _outcome(layout: Layout) -> Iterator[Row]:

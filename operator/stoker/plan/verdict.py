@@ -121,6 +121,10 @@ def _fits(it: Given, fitted: Fit) -> tuple[str, ...]:
     where = f"{demand.world} GPU{'s' * (demand.world > 1)}" if demand.on_gpu else "the CPU"
     if traits.kv_in_container and demand.on_gpu:
         where = "the memory of the container"
+    elif (
+        demand.gpu_layers is not None and isinstance(it.facts, ModelFacts) and demand.gpu_layers < len(it.facts.layers)
+    ):
+        where += ", that of the other layers in the container"
     reasons = [f"{fitted.kv_tokens} tokens of KV cache on {where}"]
     if not demand.on_gpu and traits.kv_cache_step_bytes > 1:
         reasons.append(f"the engine takes its KV cache in steps of {shown(traits.kv_cache_step_bytes)}, rounded down")

@@ -223,6 +223,65 @@ def test_files_that_cannot_be_read_get_a_line_each(command: Any, tmp_path: Path)
     assert [line["file"] for line in lines] == files
 
 
+ODD_FILES: dict[str, tuple[bytes, str, str]] = {
+    "binary": (b"\xff\xd8\xff\xe0" * 64, "is not UTF-8 text (byte 0)", "save it as UTF-8"),
+    "UTF-16": (GOOD.encode("utf-16"), "is not UTF-8 text (byte 0)", "save it as UTF-8"),
+    "too large": (b"", "is too large", "give at most 3 MiB"),
+    "deep": (b"a: " + b"[" * 5000, "nest", "correct the YAML"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+@pytest.mark.parametrize("option", ["--file", "--nodes"])
+def test_a_file_that_is_no_manifest_gets_one_line_that_says_why(
+    command: Any, tmp_path: Path, name: str, option: str
+) -> None:
+    content, problem, remedy = ODD_FILES[name]
+    odd = tmp_path / "odd"
+    odd.write_bytes(content)
+    if name == "too large":
+        os.truncate(odd, 65 * 2**20)
+    files = ["--file", write(tmp_path, a_spec())] if option == "--nodes" else []
+    (line,) = fault_lines(command("plan", *files, option, str(odd)))
+    assert (line["file"], problem in line["problem"]) == (str(odd), True), line.string
+    assert remedy.replace("3", "64" if option == "--nodes" else "3") in line["remedy"]
+
+
+@pytest.mark.parametrize("target", ["nowhere", "itself"])
+def test_a_link_that_leads_nowhere_gets_one_line(command: Any, tmp_path: Path, target: str) -> None:
+    link = tmp_path / "itself"
+    link.symlink_to(tmp_path / target)
+    (line,) = fault_lines(command("render", "-f", str(link)))
+    assert line["problem"].startswith("cannot be read: ")
+
+
+def test_an_empty_name_is_told_from_a_folder(command: Any) -> None:
+    (line,) = fault_lines(command("plan", "-f", ""))
+    assert (line["file"], line["problem"]) == ("(no name)", "has an empty name")
+
+
+def test_byte_order_marks_and_foreign_line_ends_do_no_harm(command: Any, tmp_path: Path) -> None:
+    foreign = "\ufeff" + GOOD.replace("\n", "\r\n")
+    (tmp_path / "foreign.yaml").write_bytes(foreign.encode())
+    plain = command("render", "-f", write(tmp_path, GOOD))
+    assert plain[0] == 0
+    assert command("render", "-f", str(tmp_path / "foreign.yaml")) == plain
+    case = ROOT / "vllm-model-config"
+    config = tmp_path / "config.json"
+    config.write_bytes(b"\xef\xbb\xbf" + (case / "config.json").read_bytes())
+    assert command("plan", "-f", str(case / "infsvc.yaml"), "--model-config", str(config))[0] == 0
+
+
+@pytest.mark.parametrize(("verb", "words"), [("plan", "whatever the verdict"), ("render", "that does not fit")])
+def test_the_help_tells_the_exit_codes(command: Any, verb: str, words: str) -> None:
+    code, out, _ = command(verb, "--help")
+    told = " ".join(out.replace("\u2502", " ").split())
+    assert code == 0
+    assert "Exit code: 0" in told
+    assert words in told
+    assert "2 bad usage; 70 a fault of this program" in told
+
+
 def test_standard_input_is_read_once_only(command: Any) -> None:
     (line,) = fault_lines(command("render", "-f", "-", "-f", "-", stdin=GOOD))
     assert line["file"] == "-"

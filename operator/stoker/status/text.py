@@ -37,7 +37,19 @@ _ECHO = re.compile(
     r"|The lines above say why|exiting due to model loading error|SystemExit"
 )
 """What is said after the cause was named: true of every cause, and so of none."""
+_TRACE = re.compile(
+    r"""^(?:\((?:EngineCore|APIServer|Worker|ApiServer)[^)]{0,80}\)\s)?
+    (?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s\d\d-\d\d\s\d\d:\d\d:\d\d\s(?:\[[^\]]{1,80}\]\s)?)?
+    (?:\s{2,}\S | Traceback\ \(most\ recent | [\s^~]*$)
+    | \bresource_tracker\b
+    """,
+    re.VERBOSE,
+)
+"""Lines of a traceback under its last one, and what Python says of leaks at its end: they name no cause."""
+_CORE_FAILED = re.compile(r"Engine core initialization failed|EngineCore encountered an issue")
 MAX_LINE_BYTES = 400
+KEPT_BYTES = 2048
+"""What the kubelet keeps of the end of a log; at this length the first line has lost its beginning."""
 
 
 def bounded(text: str, limit: int = MAX_MESSAGE_BYTES) -> str:
@@ -66,10 +78,21 @@ def telling_line(words: str) -> str | None:
 
     A Python program names its error in the last line, llama.cpp in the first line of level E; echoes of a cause that
     stands elsewhere are left aside. Time stamps and process numbers in front are cut off, so that the same end reads
-    the same twice.
+    the same twice. None where nothing but a traceback's body is left, as of a vLLM whose core failed first: the node
+    keeps 2 KB of the end of a log, and the server's own traceback fills them.
     """
     lines = [line for line in _ESCAPE.sub("", words).splitlines() if line.strip() and not _ECHO.search(line)]
     python = [line for line in lines if _ERROR.search(line)]
     native = [line for line in lines if _NATIVE_ERROR.search(line)]
-    chosen = python[-1:] or native[:1] or lines[-1:]
+    whole = lines[1:] if len(words.encode("utf-8", "replace")) >= KEPT_BYTES and len(lines) > 1 else lines
+    plain = [line for line in whole if not _TRACE.search(line)]
+    chosen = python[-1:] or native[:1] or plain[-1:]
     return bounded(redacted(_LOG_PREFIX.sub("", chosen[0].strip())), MAX_LINE_BYTES) if chosen else None
+
+
+def untold(words: str) -> str:
+    """Return in words that an end of a log names no cause, and where else to look where that is known."""
+    if not words.strip():
+        return "it said nothing"
+    first = "its core failed first, and " if _CORE_FAILED.search(words) else ""
+    return f"{first}the end of the log that the node keeps does not say why"

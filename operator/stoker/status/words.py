@@ -11,7 +11,7 @@ from functools import partial
 
 from stoker.plan.units import quantity, shown
 from stoker.status.case import Case, Diagnosis
-from stoker.status.text import bounded, redacted, telling_line
+from stoker.status.text import bounded, redacted, telling_line, untold
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ def ended(case: Case) -> Diagnosis | None:
         if container.ready or (container.exit_code in (None, 0) and container.waiting_reason != "CrashLoopBackOff"):
             continue
         line = telling_line(container.last_words or "")
-        said = f": {line}" if line else "; it said nothing"
+        said = f": {line}" if line else f"; {untold(container.last_words or '')}"
         code = "" if container.exit_code is None else f" with exit code {container.exit_code}"
         message = f"the {container.name} ended{code}{said}; look at its log (kubectl logs --previous)"
         loops = container.waiting_reason == "CrashLoopBackOff" or container.restart_count > 1

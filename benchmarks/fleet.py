@@ -20,16 +20,19 @@ from clusters.controlplane import ControlPlane
 from stoker.kube.client import Client, Selection
 from stoker.kube.config import load_configuration
 from stoker.kube.errors import AlreadyExists, Unavailable
-from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
+from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION, INFERENCE_SERVICE
 from stoker.plan.snapshot import Snapshot
 from stoker.reconcile.decide import decide
 from stoker.reconcile.settings import Settings
 
 NAMESPACE = "fleet"
+DEPLOYMENT = CHILDREN["Deployment"]
 UID = "00000000-0000-4000-8000-000000000000"
 SAMPLE = "service-0000"
 CONCURRENCY = 16
 READY_SECONDS = 300.0
+READS = ("get", "list", "watch")
+NOT_COUNTED = ("leases", "selfsubjectaccessreviews", None)
 ROOT = Path(__file__).parents[1]
 
 
@@ -149,6 +152,36 @@ async def apply_services(client: Client, count: int) -> float:
     return time.monotonic() - start
 
 
+async def change_one(client: Client, index: int) -> float:
+    """Change a service so that its pods change; returns the seconds until its Deployment is written anew."""
+    service = a_service(index)
+    name = service["metadata"]["name"]
+    before = await client.get(DEPLOYMENT, NAMESPACE, name)
+    change = {"spec": {"batching": {"maxSequences": 32 + index}}}
+    start = time.monotonic()
+    await client.merge_patch(INFERENCE_SERVICE, NAMESPACE, name, change, "bench")
+    async with asyncio.timeout(READY_SECONDS):
+        while (await client.get(DEPLOYMENT, NAMESPACE, name))["spec"] == before["spec"]:  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.005)
+    return time.monotonic() - start
+
+
+async def change_one_bare(client: Client, index: int) -> float:
+    """Write what `change_one` waits for without the operator: the service, a revision, the Deployment. In seconds."""
+    name = a_service(index)["metadata"]["name"]
+    prepared = prepared_bodies().replace(SAMPLE, f"bare-{index}")
+    revision = json.loads(prepared)[0]
+    start = time.monotonic()
+    await client.merge_patch(INFERENCE_SERVICE, NAMESPACE, name, {"metadata": {"labels": {"bare": "1"}}}, "bench")
+    await client.create(CONTROLLER_REVISION, NAMESPACE, {**revision, "metadata": _unowned(revision)}, "bench")
+    await client.merge_patch(DEPLOYMENT, NAMESPACE, name, {"metadata": {"labels": {"bare": "1"}}}, "bench")
+    return time.monotonic() - start
+
+
+def _unowned(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": manifest["metadata"]["name"], "namespace": NAMESPACE}
+
+
 async def until_ready(client: Client, count: int) -> None:
     """Wait until every service of the fleet is Ready."""
     await until(client, count, is_ready)
@@ -206,16 +239,33 @@ async def an_operator(plane: ControlPlane, user: str, log: Path) -> AsyncIterato
             process.wait(timeout=30)
 
 
-def writes_by(audit_log: Path, user: str) -> dict[str, int]:
-    """Count what a user has written, by verb and resource, its Lease apart, from the audit log."""
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What a user has asked of the API server, by verb and resource, its Lease and questions of rights apart."""
+
+    counts: Mapping[str, int]
+
+    def writes(self) -> dict[str, int]:
+        """Return what changed something, or was to."""
+        return {what: count for what, count in self.counts.items() if what.split()[0] not in READS}
+
+    def most_lists(self) -> int:
+        """Return how often the kind was listed that was listed most often."""
+        return max((count for what, count in self.counts.items() if what.startswith("list ")), default=0)
+
+    def since(self, before: Requests) -> Requests:
+        """Return what was asked later than that."""
+        return Requests({what: count - before.counts.get(what, 0) for what, count in self.counts.items()})
+
+
+def requests_by(audit_log: Path, user: str) -> Requests:
+    """Count what a user has asked, from the audit log."""
     counts: dict[str, int] = {}
     for line in audit_log.read_text().splitlines():
         event = json.loads(line)
         reference = event.get("objectRef") or {}
-        if event["user"]["username"] != user or event["verb"] in ("get", "list", "watch"):
-            continue
-        if reference.get("resource") not in ("leases", "selfsubjectaccessreviews", None):
+        if event["user"]["username"] == user and reference.get("resource") not in NOT_COUNTED:
             what = f"{event['verb']} {reference['resource']}"
             what += f"/{reference['subresource']}" if reference.get("subresource") else ""
             counts[what] = counts.get(what, 0) + 1
-    return counts
+    return Requests(counts)

@@ -41,6 +41,10 @@ def rows(measured: Measured) -> Iterator[tuple[str, str, str]]:
     yield "CPU seconds a service, operator", f"{measured.cpu_seconds / count:.3f}", ""
     yield "CPU seconds a service, bare client", f"{measured.bare_cpu_seconds / count:.3f}", ""
     yield "CPU while idle, % of a core", f"{idle:.2f}", f"< {allowed:.0f}"
+    yield "a change to one service, until its Deployment is written (ms)", f"{measured.change_seconds * 1000:.0f}", ""
+    yield "the same writes by the bare client (ms)", f"{measured.bare_change_seconds * 1000:.0f}", ""
+    yield "writes of a new process that takes over", str(measured.restart_writes), "0"
+    yield "lists of it, of the kind that it listed most", str(measured.restart_lists), "1"
     yield "resident memory at start (MB)", f"{measured.resident_before_bytes / 1e6:.0f}", ""
     yield "resident memory (MB)", f"{measured.resident_bytes / 1e6:.0f}", f"<= {budget:.0f}"
 

@@ -93,6 +93,14 @@ def spelled_vllm() -> dict[str, tuple[str, ...]]:
         ("--compilation-config.mode", "0"),
         ("--compilation_config.mode=0",),
         ("-cc.mode", "0"),
+        ("-O3",),
+        ("-O=3",),
+        ("-O", "3"),
+        ("-O", "decode"),
+        ("-O.mode=0",),
+        ("-O.mode", "0"),
+        ("-Odecode",),
+        ("--compilation-conf.cudagraph_mode=NONE",),
     ]
     return {" ".join(case): case for case in cases}
 

@@ -156,6 +156,8 @@ _PARTING = {
     "--",  # accepted where nothing follows; every option after it would be taken for a model
     "-q 1",  # one item: accepted as the value " 1"
     "--model 1",  # two items: takes the place of the model before it, which is then one too many
+    "-Odecode",  # any word passes the parser; the levels are checked when the engine starts
+    "-O.mode=0",  # a level of that name since some version between 0.12 and 0.20
 }
 """Lists of which the normaliser deliberately thinks otherwise than the parser."""
 

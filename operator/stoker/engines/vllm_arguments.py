@@ -96,7 +96,8 @@ def _meaning(head: str, keys: tuple[str, ...], table: OptionTable, version: Vers
     A name of another version is a beginning here: before 0.24 ``-dc`` was short for ``-dcp``.
     """
     if head == "-O" and keys:
-        return _Meaning((("-O", table.options["--compilation-config"]),), exact=True)
+        either = ("--compilation-config", _LEVEL_OPTION)
+        return _Meaning(tuple(("-O", table.options[name]) for name in either), exact=True)
     named = tuple((head, option) for option in table.by_spelling.get(head, ()))
     if any(option.accepts(head, version) for _, option in named):
         return _Meaning(named, exact=True)

@@ -126,7 +126,7 @@ def _block_tokens(given: Mapping[str, Argument], usual: int) -> int:
 
 def _is_eager(given: Mapping[str, Argument]) -> bool:
     level = given.get("--optimization-level")
-    return "--enforce-eager" in given or (level is not None and level.values == ("0",))
+    return "--enforce-eager" in given or (level is not None and level.values == ("0",) and not level.keys)
 
 
 def _steps(given: Mapping[str, Argument], usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

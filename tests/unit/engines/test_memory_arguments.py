@@ -141,6 +141,7 @@ def test_the_block_size_is_computed() -> None:
 def test_an_engine_without_graphs_has_their_memory(args: list[str]) -> None:
     assert told(fits(), *args).ranks[0].graph_bytes == 0
     assert told(fits(), "-O1").ranks[0].graph_bytes > 0
+    assert told(fits("0.12.0"), "-O.mode=0").ranks[0].graph_bytes > 0
     assert told(fits(), "--enforce-eager", "--no-enforce-eager").ranks[0].graph_bytes > 0
 
 

@@ -154,7 +154,7 @@ def test_keys_of_the_short_option_are_those_of_the_long_one() -> None:
     (short,), (long,) = (
         read_arguments([it], TABLE, Version(0, 12)) for it in ("-O.a.b=1", "--compilation-config.a.b=1")
     )
-    assert (short.options, short.keys, short.values) == (long.options, long.keys, long.values)
+    assert (short.options[0], short.keys, short.values) == (long.options[0], long.keys, long.values)
 
 
 def test_a_name_of_another_version_is_an_abbreviation_here() -> None:

@@ -9,10 +9,13 @@ from fractions import Fraction
 from stoker.api.engine import Batching, Context, Execution, Parallelism, Quantization
 from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.api.types import Switch, fraction
+from stoker.facts.gpus import known_gpu
 from stoker.facts.model import ModelFacts, UnknownFacts
 from stoker.facts.quantization import gguf_type
 from stoker.plan.inputs import Device, UnknownDevice
-from stoker.plan.types import EngineTraits
+from stoker.plan.landing import SLICE
+from stoker.plan.types import UNBOUNDED, EngineTraits
+from stoker.plan.units import MIB
 
 Facts = ModelFacts | UnknownFacts
 AnyDevice = Device | UnknownDevice | None
@@ -67,7 +70,7 @@ def demand_of(
         pipeline=parallelism.pipeline or 1,
         max_length=max_length_of(spec, facts),
         max_sequences=max_sequences_of(spec, traits),
-        batched_tokens=_batched_tokens(spec, traits, facts, memory_bytes if device else None),
+        batched_tokens=_batched_tokens(spec, traits, facts, _memory_as_read(spec, device, memory_bytes)),
         step_is_stated=(spec.batching or Batching()).max_batched_tokens is not None,
         kv_dtype=dtype,
         kv_element_bytes=Fraction(traits.kv_element_bytes.get(dtype, Decimal(2))),
@@ -111,6 +114,20 @@ def _batched_tokens(spec: InferenceServiceSpec, traits: EngineTraits, facts: Fac
     tokens = batching.max_batched_tokens or default_batched_tokens(traits, memory)
     whole = batching.chunked_prefill is Switch.DISABLED
     return max(tokens, max_length_of(spec, facts) or 0) if whole else tokens
+
+
+def _memory_as_read(spec: InferenceServiceSpec, device: AnyDevice, memory_bytes: int | None) -> int | None:
+    """The memory by which an engine chooses its step: on a slice (MIG) the driver tells that of the whole GPU."""
+    if device is None or memory_bytes is None:
+        return None
+    products = [*((spec.accelerator.products if spec.accelerator else None) or ()), getattr(device, "product", None)]
+    whole = {product.partition(SLICE)[0] for product in products if product and SLICE in product}
+    return max([memory_bytes, *(_whole_bytes(product) for product in whole)])
+
+
+def _whole_bytes(product: str) -> int:
+    gpu = known_gpu(product)
+    return gpu.memory_mib * MIB if gpu else UNBOUNDED
 
 
 def default_batched_tokens(traits: EngineTraits, memory_bytes: int | None) -> int:

@@ -11,6 +11,8 @@ from stoker.plan.snapshot import NodeView
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
+SLICE: Final = "-MIG-"
+"""Between the GPU and the profile in the product of a slice: ``NVIDIA-A100-SXM4-80GB-MIG-3g.40gb``."""
 _KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 _GPU_TOLERATION: Final[Mapping[str, object]] = {"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 """What every pod with GPUs tolerates, as the renderer and Kubernetes' ExtendedResourceToleration add it."""
@@ -37,7 +39,7 @@ def is_part(product: str) -> bool:
 
     The device plugin names them so under the strategies ``single`` (MIG) and without a resource of their own (sharing).
     """
-    return "-MIG-" in product or product.endswith("-SHARED")
+    return SLICE in product or product.endswith("-SHARED")
 
 
 def landing_of(spec: InferenceServiceSpec, nodes: Iterable[NodeView]) -> Landing:

@@ -110,6 +110,31 @@ def test_speculation_by_ngrams_takes_no_memory_of_the_gpu() -> None:
     assert planned(drafted).kv_tokens == planned(a_spec().on(H100)).kv_tokens
 
 
+def test_kaito_1744_a_slice_computes_the_steps_of_its_whole_gpu() -> None:
+    """The driver tells an engine on a slice the memory of the whole GPU, by which it chooses the tokens of a step."""
+    slice_ = a_spec().on("NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", memory="40192Mi").max_length(8192)
+    by_itself = planned(slice_).ranks[0]
+    assert (
+        by_itself.activation_bytes == planned(slice_.set("batching.maxBatchedTokens", 8192)).ranks[0].activation_bytes
+    )
+    assert by_itself.budget_bytes == 40192 * 2**20 * 9 // 10
+    small = a_spec().on("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", memory="4864Mi").max_length(8192)
+    stated = planned(small.set("batching.maxBatchedTokens", 2048))
+    assert planned(small).ranks[0].activation_bytes == stated.ranks[0].activation_bytes
+
+
+def test_kaito_975_the_longest_sequence_over_many_small_gpus_is_that_of_the_fullest() -> None:
+    spec = a_spec().model(LLAMA_70B).on(L4).tensor(8)
+    layout = planned(spec)
+    assert layout.verdict is Verdict.TOO_SMALL
+    lengths = [
+        int(it.fields["spec.context.maxLength"]) for it in layout.suggestions if "spec.context.maxLength" in it.fields
+    ]
+    for length in lengths:
+        assert planned(spec.max_length(length)).verdict is Verdict.FITS
+        assert planned(spec.max_length(2 * length)).verdict is Verdict.TOO_SMALL
+
+
 # ---- defaults ------------------------------------------------------------------------------------------------------
 def test_defaults_are_resolved_with_their_origin() -> None:
     layout = planned(a_spec().on(H100))

@@ -40,12 +40,12 @@ def nodes(control_plane: ControlPlane) -> Iterator[tuple[NodeView, ...]]:
 
 
 def _when_admitted(plane: ControlPlane) -> tuple[NodeView, ...]:
-    """The nodes once the taint is gone that admission gives every new node, whatever its status says."""
+    """The nodes once they are ready, and the taint is gone that admission gives every new node whatever its status."""
     deadline = time.monotonic() + MESSAGE_SECONDS
     while True:
         raw = json.loads(plane.kubectl("get", "nodes", GPU_NODE, TAINTED, "-o", "json"))
         seen = tuple(node_view(item) for item in raw["items"])
-        if not any(taint[0] == NEW_NODE_TAINT for each in seen for taint in each.taints):
+        if all(each.ready and NEW_NODE_TAINT not in (taint[0] for taint in each.taints) for each in seen):
             return seen
         assert time.monotonic() < deadline, seen
         time.sleep(0.2)

@@ -92,8 +92,8 @@ $(LLAMA_SERVER): | venv
 	  nice cmake --build out --target llama-server
 	@mv $(@D)/build/out/bin/llama-server $@.built && rm -rf $(@D)/build && mv $@.built $@
 
-parsers-newest: venv $(VLLM_ENV)/.done ## Judge rendered arguments by the parser of the newest vLLM
-	@STOKER_VLLM_ENVS="$(VLLM_ENV)" $(PYTHON) -m pytest tests/parsers/test_vllm_parser.py -q
+parsers-newest: venv $(VLLM_ENV)/.done ## Judge rendered arguments by the newest vLLM's parser, the agent by its processes
+	@STOKER_VLLM_ENVS="$(VLLM_ENV)" $(PYTHON) -m pytest tests/parsers/test_vllm_parser.py tests/parsers/test_vllm_processes.py -q
 
 parsers: venv $(VLLM_ENV)/.done $(foreach v,$(VLLM_OLDER),$(call vllm_env,$(v))/.done) $(LLAMA_SERVER) ## Judge them by older parsers and llama.cpp's too
 	@STOKER_VLLM_ENVS="$(VLLM_ENV) $(foreach v,$(VLLM_OLDER),$(call vllm_env,$(v)))" STOKER_LLAMA_SERVER="$(LLAMA_SERVER)" \

@@ -97,7 +97,8 @@ class Accelerator(ApiModel):
     table of known GPUs."""
     memory_fraction: Fraction | None = None
     """Fraction of the memory of one GPU that the engine may use for weights, activations and KV cache, above 0 and at
-    most 1, such as "0.9". Absent: "0.9"."""
+    most 1, such as "0.9". The context of CUDA lies beside it: a fraction that leaves it no room is refused. Absent:
+    "0.9"."""
 
 
 class Quantization(ApiModel):

@@ -17,7 +17,7 @@ from stoker.engines.versions import Build
 from stoker.plan.types import UNBOUNDED, Concerns, EngineTraits, Uncounted, Windows
 
 _MIB: Final = 2**20
-_INTO_CONTAINER: Final = "keeps weights in the memory of the container (spec.resources.memory)"
+_INTO_CONTAINER: Final = "keeps weights in the memory of the container (hold them with spec.resources.memory)"
 _OFF: Final = frozenset({"off", "disabled", "false", "0"})
 _KV_OFFLOAD: Final = "--kv-offload"
 _KV_OFF: Final = ("--no-kv-offload", "-nkvo")

@@ -56,7 +56,7 @@ _ROWS: Final[Mapping[str, Row]] = {
         acts=lambda values: bool({"bitsandbytes", "gguf"} & set(values)),
     ),
     "--offload-group-size": frees(
-        "keeps layers in the memory of the container (spec.resources.memory)", acts=above_zero
+        "keeps layers in the memory of the container (hold them with spec.resources.memory)", acts=above_zero
     ),
     "--enable-dbo": takes("computes two batches at once"),
     "--ubatch-size": takes("computes several batches at once", acts=above_zero),

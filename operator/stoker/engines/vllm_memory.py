@@ -173,7 +173,7 @@ def _graph_sizes(argument: Argument) -> Values | None:
             found = json.loads(argument.values[0]) if argument.values else None
         except (ValueError, RecursionError):
             return None
-    values = [found[key] for key in _GRAPH_KEYS if key in found] if isinstance(found, dict) else []
+    values = [found[key] for key in _GRAPH_KEYS if found.get(key) is not None] if isinstance(found, dict) else []
     flat = [
         item for value in values for item in (value if isinstance(value, list) else str(value).strip("[]").split(","))
     ]

@@ -1,6 +1,8 @@
 """Arguments that move memory: computed where they say by how much, else the verdict leaves it open and names them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stoker.engines.llama_cpp import LlamaCpp
 from stoker.engines.llama_table import llama_options
@@ -91,6 +93,7 @@ def test_an_argument_that_only_takes_leaves_a_too_small_gpu_too_small() -> None:
         ["--mamba-cache-dtype", "float32"],
         ["--limit-mm-per-prompt", '{"image": 8}'],
         ["--compilation-config", '{"mode": 3}'],
+        ["--compilation-config", '{"cudagraph_capture_sizes": null}'],
         ["--swap-space", "4"],
         ["--enforce-eager"],
         ["--performance-mode", "balanced"],
@@ -295,3 +298,36 @@ def test_whole_windows_of_llama_cpp_are_computed() -> None:
 def test_a_variable_of_llama_cpp_that_moves_memory_is_named() -> None:
     spec = llama(81).set("pod.env", [{"name": "GGML_CUDA_ENABLE_UNIFIED_MEMORY", "value": "1"}])
     assert (told(spec).verdict, "UNIFIED_MEMORY" in told(spec).reasons[-1]) == (Verdict.UNKNOWN, True)
+
+
+# ---- whatever is written -------------------------------------------------------------------------------------------
+VALUES = st.text(max_size=10) | st.sampled_from(
+    [
+        "0",
+        "-1",
+        "1e400",
+        "NaN",
+        "sNaN",
+        "inf",
+        "1_0",
+        "9" * 40,
+        "{",
+        '{"cudagraph_capture_sizes":[[],{}]}',
+        "[]",
+        "none,",
+    ]
+)
+
+
+@given(st.lists(st.sampled_from(sorted(vllm_options().by_spelling)) | VALUES, max_size=6))
+def test_no_list_of_arguments_stops_the_planning_of_vllm(args: list[str]) -> None:
+    layout = told(fits(), *args)
+    assert layout.reasons
+    assert layout.memory_request_bytes > 0
+
+
+@given(st.lists(st.sampled_from(sorted(llama_options().by_spelling)) | VALUES, max_size=6))
+def test_no_list_of_arguments_stops_the_planning_of_llama_cpp(args: list[str]) -> None:
+    layout = told(llama(), *args)
+    assert layout.reasons
+    assert layout.memory_request_bytes > 0

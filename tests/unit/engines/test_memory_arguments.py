@@ -331,3 +331,21 @@ def test_no_list_of_arguments_stops_the_planning_of_llama_cpp(args: list[str]) -
     layout = told(llama(), *args)
     assert layout.reasons
     assert layout.memory_request_bytes > 0
+
+
+@pytest.mark.parametrize("value", ["", "x", "NaN", "sNaN", "inf", "-inf", "1e400", "-1", "9" * 25])
+@pytest.mark.parametrize(
+    "option", ["--cpu-offload-gb", "--kv-offloading-size", "--block-size", "--max-cudagraph-capture-size"]
+)
+def test_a_size_that_is_none_moves_nothing(option: str, value: str) -> None:
+    plain, odd = told(fits()), told(fits(), f"{option}={value}")
+    assert (odd.memory_request_bytes, odd.shm_bytes, odd.kv_tokens) == (
+        plain.memory_request_bytes,
+        plain.shm_bytes,
+        plain.kv_tokens,
+    )
+
+
+@pytest.mark.parametrize("value", ["x", "NaN", "inf", "1e400", "-1", "9" * 25])
+def test_a_cache_of_prompts_without_a_size_takes_nothing_that_is_counted(value: str) -> None:
+    assert told(llama(), "--cache-ram", value).memory_request_bytes == told(llama()).memory_request_bytes

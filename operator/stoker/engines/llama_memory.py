@@ -46,8 +46,8 @@ _ROWS: Final[Mapping[str, Row]] = {
     "--control-vector-scaled": _ADAPTER,
     "--override-kv": changes("changes the model that the facts describe"),
     "--override-tensor": changes("places tensors by their names"),
-    "--cpu-moe": frees(_INTO_CONTAINER, Concerns.EXPERTS),
-    "--n-cpu-moe": frees(_INTO_CONTAINER, Concerns.EXPERTS, above_zero),
+    "--cpu-moe": frees(_INTO_CONTAINER, Concerns.UNTOLD_EXPERTS),
+    "--n-cpu-moe": frees(_INTO_CONTAINER, Concerns.UNTOLD_EXPERTS, above_zero),
     "--n-cpu-ffn": frees(_INTO_CONTAINER, acts=above_zero),
     "--flash-attn": takes("keeps the scores of each step", acts=lambda values: values[:1] != () and values[0] in _OFF),
     "--cache-ram": takes("keeps prompts without a limit", acts=lambda values: (number(values) or 0) < 0),
@@ -63,6 +63,7 @@ def counted(spec: InferenceServiceSpec, build: Build | None, traits: EngineTrait
     return replace(
         traits,
         windows=Windows.WHOLE if "--swa-full" in given else Windows.BOUNDED,
+        expert_layers_in_container=_expert_layers(given),
         kv_in_container=on_gpu and _keeps_kv_in_container(arguments),
         host_overhead_bytes=traits.host_overhead_bytes + _prompt_cache_bytes(given),
         uncounted=(*uncounted(given, _ROWS, on_gpu=on_gpu), *_variables(spec, on_gpu=on_gpu)),
@@ -76,6 +77,14 @@ def _is_off(argument: Argument, option: str) -> bool:
 def _keeps_kv_in_container(arguments: tuple[Argument, ...]) -> bool:
     said = [argument.text.replace("_", "-") for argument in arguments if _KV_OFFLOAD in argument.options]
     return bool(said) and said[-1] in _KV_OFF
+
+
+def _expert_layers(given: Mapping[str, Argument]) -> int:
+    """Return of how many layers, from the first, the experts stay in the container."""
+    if "--cpu-moe" in given:
+        return UNBOUNDED
+    stated = number(given["--n-cpu-moe"].values) if "--n-cpu-moe" in given else None
+    return max(int(stated), 0) if stated is not None else 0
 
 
 def _prompt_cache_bytes(given: Mapping[str, Argument]) -> int:

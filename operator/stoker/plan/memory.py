@@ -9,10 +9,17 @@ from typing import Final
 from stoker.facts.model import ModelFacts
 from stoker.plan.demand import Demand
 from stoker.plan.kv import StageCache, stage_cache
-from stoker.plan.stages import Stage, cut, split
+from stoker.plan.stages import Stage, cut, split, without_experts
 from stoker.plan.types import EngineTraits, FractionOf, RankMemory, Windows
 from stoker.plan.units import MIB
-from stoker.plan.weights import WeightFormat, ceil_div, gguf_format, method_format, stage_weight_bytes
+from stoker.plan.weights import (
+    WeightFormat,
+    ceil_div,
+    expert_weight_bytes,
+    gguf_format,
+    method_format,
+    stage_weight_bytes,
+)
 
 CONTEXT_BYTES: Final = 768 * MIB
 """CUDA context and kernels of one process, and what the driver keeps of the memory that it reports: 0.5 to 1 GiB."""
@@ -60,7 +67,7 @@ def weight_format(facts: ModelFacts, demand: Demand) -> WeightFormat:
 def fit(facts: ModelFacts, demand: Demand, traits: EngineTraits, form: WeightFormat | None = None) -> Fit:
     """Lay the model over the devices and count every byte; ``form`` spares a second look at the same weights."""
     form = form or weight_format(facts, demand)
-    host, stages = _host_and_stages(facts, demand, traits)
+    host, stages, experts = _host_and_stages(facts, demand, traits)
     whole = windows_are_whole(facts, traits)
     caches = tuple(_cache(stage, demand, traits, whole=whole) for stage in stages)
     weights = tuple(stage_weight_bytes(stage, form, demand.tensor) for stage in stages)
@@ -74,7 +81,7 @@ def fit(facts: ModelFacts, demand: Demand, traits: EngineTraits, form: WeightFor
         ranks=ranks,
         caches=caches,
         form=form,
-        host_bytes=_host_bytes(host, caches, form, demand, traits, whole=whole),
+        host_bytes=_host_bytes(host, caches, form, demand, traits, whole=whole) + expert_weight_bytes(experts, form),
         weight_bytes=_whole_weight_bytes(facts, form),
         short_by_bytes=max(known, default=None),
         kv_tokens=min(tokens, default=None),
@@ -86,10 +93,16 @@ def _whole_weight_bytes(facts: ModelFacts, form: WeightFormat) -> int:
     return sum(stage_weight_bytes(stage, form, 1) for stage in cut(facts, 1))
 
 
-def _host_and_stages(facts: ModelFacts, demand: Demand, traits: EngineTraits) -> tuple[Stage | None, tuple[Stage, ...]]:
-    if demand.on_gpu and traits.splits_layers:
-        return split(facts, demand.gpu_layers, demand.pipeline)
-    return None, cut(facts, demand.pipeline)
+def _host_and_stages(
+    facts: ModelFacts, demand: Demand, traits: EngineTraits
+) -> tuple[Stage | None, tuple[Stage, ...], int]:
+    """Return what stays in the container, the stages on the devices, and the expert parameters taken from those."""
+    if not (demand.on_gpu and traits.splits_layers):
+        return None, cut(facts, demand.pipeline), 0
+    first = len(facts.layers) - min(len(facts.layers), demand.gpu_layers or len(facts.layers))
+    facts, experts = without_experts(facts, first, traits.expert_layers_in_container)
+    host, stages = split(facts, demand.gpu_layers, demand.pipeline)
+    return host, stages, experts
 
 
 def windows_are_whole(facts: ModelFacts, traits: EngineTraits) -> bool:

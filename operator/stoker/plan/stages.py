@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.facts.model import Layer, ModelFacts
 
@@ -72,6 +72,21 @@ def split(facts: ModelFacts, gpu_layers: int | None, devices: int) -> tuple[Stag
     stages = _run_of(facts, facts.layers[count - on_gpu :], devices, with_embedding=False)
     *front, last = stages
     return host, (*front, Stage(last.groups, 0, output if head_on_gpu else 0, last.encoder_parameters, head_on_gpu))
+
+
+def without_experts(facts: ModelFacts, start: int, stop: int) -> tuple[ModelFacts, int]:
+    """Return a model whose layers from ``start`` to before ``stop`` have no routed experts, and what those counted."""
+    if stop <= start:
+        return facts, 0
+    stripped: dict[int, Layer] = {}
+    layers = list(facts.layers)
+    taken = 0
+    for index in range(start, min(stop, len(layers))):
+        layer = layers[index]
+        taken += layer.parameters.experts
+        bare = replace(layer, parameters=replace(layer.parameters, experts=0))
+        layers[index] = stripped.setdefault(id(layer), bare)
+    return replace(facts, layers=tuple(layers)), taken
 
 
 def _run_of(facts: ModelFacts, layers: tuple[Layer, ...], stages: int, *, with_embedding: bool) -> tuple[Stage, ...]:

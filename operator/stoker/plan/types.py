@@ -63,6 +63,8 @@ class Concerns(StrEnum):
     """Those that take more than text."""
     EXPERTS = "Experts"
     """Mixtures of experts."""
+    UNTOLD_EXPERTS = "UntoldExperts"
+    """Those of which nothing tells what is an expert: described by numbers alone."""
 
 
 UNBOUNDED: Final = sys.maxsize
@@ -121,6 +123,8 @@ class EngineTraits:
     windows: Windows = Windows.BOUNDED
     kv_in_container: bool = False
     """The KV cache of layers on the GPU lies in the memory of the container all the same (llama.cpp)."""
+    expert_layers_in_container: int = 0
+    """The experts of this many first layers lie in the memory of the container (llama.cpp)."""
     offloaded_weight_bytes: int = 0
     """Weights that each rank keeps in the memory of the container at most."""
     shared_cache_bytes: int = 0

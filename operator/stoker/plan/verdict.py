@@ -60,13 +60,19 @@ def judge(it: Given) -> Judgement:
 
 
 def _concerns(models: Concerns, facts: Facts) -> bool:
-    """Whether a model is one of ``models``; of an unknown one it is to be feared."""
+    """Whether a model is one of ``models``; of an unknown one it is to be feared.
+
+    Numbers alone (``spec.model.facts.inline``) tell neither encoders nor experts.
+    """
     if models is Concerns.EVERY_MODEL or isinstance(facts, UnknownFacts):
         return True
+    in_numbers = not facts.model_type
     if models is Concerns.ENCODERS:
-        return facts.encoder_parameters > 0
+        return in_numbers or facts.encoder_parameters > 0
     if models is Concerns.EXPERTS:
-        return any(layer.parameters.experts for layer in facts.layers)
+        return in_numbers or any(layer.parameters.experts for layer in facts.layers)
+    if models is Concerns.UNTOLD_EXPERTS:
+        return in_numbers
     if models is Concerns.LATENT_LAYERS:
         return any(layer.cache.kind is CacheKind.LATENT for layer in facts.layers)
     return any(layer.cache.is_bounded or layer.cache.state_bytes for layer in facts.layers)

@@ -76,6 +76,12 @@ def stage_weight_bytes(stage: Stage, form: WeightFormat, tensor: int) -> int:
     return ceil_div(total.numerator, total.denominator * 8)
 
 
+def expert_weight_bytes(parameters: int, form: WeightFormat) -> int:
+    """Return the bytes of ``parameters`` of routed experts."""
+    total = form.expert_bits * parameters * form.scale
+    return ceil_div(total.numerator, total.denominator * 8)
+
+
 def _layer_bits(part: LayerParameters, form: WeightFormat, tensor: int) -> Fraction:
     divided = ceil_div(part.divided, tensor) + part.whole
     return form.divided_bits * divided + form.expert_bits * ceil_div(part.experts, tensor) + form.kept_bits * part.kept

@@ -252,13 +252,46 @@ def test_weights_that_stay_in_the_container_may_cure_what_is_short(args: list[st
     assert told(llama(81), *args).verdict is Verdict.UNKNOWN
 
 
-def test_experts_that_stay_in_the_container_may_cure_what_is_short() -> None:
-    spec = llama(33).model("hf://mistralai/Mixtral-8x7B-Instruct-v0.1").set("model.facts", None)
-    numbers = spec.set("model.source", "hf://mistralai/Mixtral-8x7B-Instruct-v0.1/mixtral.Q4_K_M.gguf")
-    layout = told(numbers)
-    assert layout.verdict is Verdict.TOO_SMALL
-    assert told(numbers, "--cpu-moe").verdict is Verdict.UNKNOWN
-    assert told(numbers, "-ncmoe", "8").verdict is Verdict.UNKNOWN
+MIXTRAL_GGUF = "hf://mistralai/Mixtral-8x7B-Instruct-v0.1/mixtral.Q4_K_M.gguf"
+EXPERTS = 32 * 8 * 3 * 4096 * 14336
+"""32 layers x 8 experts x 3 matrices; 96 % of the model."""
+
+
+def mixtral(layers: int = 33) -> SpecBuilder:
+    return a_spec().llama_cpp("b11434", source=MIXTRAL_GGUF).on(L4).max_length(4096).set("execution.gpuLayers", layers)
+
+
+def test_experts_that_stay_in_the_container_are_counted_there() -> None:
+    whole, moved = told(mixtral()), told(mixtral(), "--cpu-moe")
+    assert (whole.verdict, moved.verdict) == (Verdict.TOO_SMALL, Verdict.FITS)
+    bytes_of_experts = EXPERTS * (whole.weight_bytes or 0) / 46.7e9
+    assert whole.ranks[0].weight_bytes - moved.ranks[0].weight_bytes == pytest.approx(bytes_of_experts, rel=0.02)
+    assert moved.memory_request_bytes - whole.memory_request_bytes == pytest.approx(bytes_of_experts, rel=0.03)
+    half = told(mixtral(), "-ncmoe", "16")
+    assert whole.ranks[0].weight_bytes - half.ranks[0].weight_bytes == pytest.approx(bytes_of_experts / 2, rel=0.02)
+
+
+def test_experts_of_layers_that_are_not_on_the_gpu_are_counted_once() -> None:
+    split, both = told(mixtral(16)), told(mixtral(16), "--n-cpu-moe", "16")
+    assert (split.verdict, both.ranks, both.memory_request_bytes) == (
+        Verdict.FITS,
+        split.ranks,
+        split.memory_request_bytes,
+    )
+
+
+@pytest.mark.parametrize("args", [["--cpu-moe"], ["-cmoe"], ["-ncmoe", "8"]])
+def test_experts_that_numbers_do_not_tell_leave_the_verdict_open(args: list[str]) -> None:
+    assert told(llama(81), *args).verdict is Verdict.UNKNOWN
+    assert told(llama(81), "-ncmoe", "0").verdict is Verdict.TOO_SMALL
+
+
+def test_numbers_tell_neither_encoders_nor_experts() -> None:
+    numbers = {**NUMBERS_70B, "parameterCount": 8 * 10**9, "layers": 32, "attentionHeads": 32, "hiddenSize": 4096}
+    spec = a_spec().on(H100).facts(**numbers).max_length(8192)
+    assert told(spec).verdict is Verdict.FITS
+    for args in (["--enable-eplb"], ["--limit-mm-per-prompt", '{"image": 8}']):
+        assert told(spec, *args).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("args", [["-nkvo"], ["--no-kv-offload"], ["--no_kv_offload"], ["-kvo", "-nkvo"]])

@@ -99,8 +99,7 @@ def _host_and_stages(
     """Return what stays in the container, the stages on the devices, and the expert parameters taken from those."""
     if not (demand.on_gpu and traits.splits_layers):
         return None, cut(facts, demand.pipeline), 0
-    first = len(facts.layers) - min(len(facts.layers), demand.gpu_layers or len(facts.layers))
-    facts, experts = without_experts(facts, first, traits.expert_layers_in_container)
+    facts, experts = without_experts(facts, traits.expert_layers_in_container)
     host, stages = split(facts, demand.gpu_layers, demand.pipeline)
     return host, stages, experts
 

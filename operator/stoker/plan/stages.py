@@ -74,14 +74,14 @@ def split(facts: ModelFacts, gpu_layers: int | None, devices: int) -> tuple[Stag
     return host, (*front, Stage(last.groups, 0, output if head_on_gpu else 0, last.encoder_parameters, head_on_gpu))
 
 
-def without_experts(facts: ModelFacts, start: int, stop: int) -> tuple[ModelFacts, int]:
-    """Return a model whose layers from ``start`` to before ``stop`` have no routed experts, and what those counted."""
-    if stop <= start:
+def without_experts(facts: ModelFacts, count: int) -> tuple[ModelFacts, int]:
+    """Return a model whose first ``count`` layers have no routed experts, and the parameters of those."""
+    if not count:
         return facts, 0
     stripped: dict[int, Layer] = {}
     layers = list(facts.layers)
     taken = 0
-    for index in range(start, min(stop, len(layers))):
+    for index in range(min(count, len(layers))):
         layer = layers[index]
         taken += layer.parameters.experts
         bare = replace(layer, parameters=replace(layer.parameters, experts=0))

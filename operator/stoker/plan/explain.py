@@ -63,7 +63,7 @@ def _rank(layout: Layout, traits: EngineTraits, rank: RankMemory) -> Iterator[Ro
     layers = f"{rank.layers} layers"
     shared = f" / tensor {layout.tensor}, what cannot be divided lies on every GPU" if layout.tensor > 1 else ""
     yield Row(f"{where}memory of the engine", _bytes(rank.budget_bytes), _budget(layout, traits))
-    yield Row(f"{where}- weights", shown(rank.weight_bytes), layers + shared + _elsewhere(layout))
+    yield Row(f"{where}- weights", shown(rank.weight_bytes), layers + shared + _elsewhere(layout, traits, rank))
     yield Row(f"{where}- activations", shown(rank.activation_bytes), "one step of the batch, and its logits")
     if rank.graph_bytes:
         yield Row(f"{where}- CUDA graphs", shown(rank.graph_bytes), f"about 256 MiB + 12 MiB x {layers}")
@@ -83,12 +83,13 @@ def _budget(layout: Layout, traits: EngineTraits) -> str:
     return f"{layout.memory_fraction} of {device}{margin} ({layout.origins.get('memory', _UNKNOWN)})"
 
 
-def _elsewhere(layout: Layout) -> str:
-    """What of a split model lies in the memory of the container."""
-    if layout.placement is not Placement.SPLIT or layout.weight_bytes is None:
-        return ""
-    outside = layout.weight_bytes - sum(rank.weight_bytes for rank in layout.ranks)
-    return f" (spec.execution.gpuLayers); the other {shown(outside)} lie in the container"
+def _elsewhere(layout: Layout, traits: EngineTraits, rank: RankMemory) -> str:
+    """What of a model lies in the memory of the container beside its layers on GPUs; told once."""
+    field = " (spec.execution.gpuLayers)" if layout.placement is Placement.SPLIT else ""
+    if not (traits.splits_layers and layout.gpus_per_pod) or layout.weight_bytes is None or rank.stage > 0:
+        return field
+    outside = layout.weight_bytes - sum(it.weight_bytes for it in layout.ranks)
+    return f"{field}; the other {shown(outside)} lie in the container" if outside > 0 else field
 
 
 def _width(layout: Layout, traits: EngineTraits) -> str:

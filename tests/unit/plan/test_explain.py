@@ -172,3 +172,11 @@ def test_windows_are_no_part_of_what_a_token_takes() -> None:
     found = rows(a_spec().model("hf://google/gemma-2-27b-it").on(H100).tensor(2).max_length(8192))
     assert found["KV cache of a token"].how.startswith("those of 46 layers that keep every token, in auto")
     assert found["KV cache holds"].how == "what is left, in sequences of full length with their windows and states"
+
+
+def test_what_the_container_keeps_of_a_model_on_gpus_is_told_once() -> None:
+    found = rows(split(65, execution_gpuLayers=None, parallelism_pipeline=2, accelerator_memory="48Gi"))
+    assert found["stage 0: - weights"].how.startswith("32 layers; the other ")
+    assert found["stage 0: - weights"].how.endswith(" lie in the container")
+    assert found["stage 1: - weights"].how == "32 layers"
+    assert "container" not in rows(a_spec().on(H100))["- weights"].how

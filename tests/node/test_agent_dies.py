@@ -98,3 +98,33 @@ def test_an_agent_that_dies_leaves_the_engine_and_its_streams_alone(namespace: N
     assert restarts(namespace, pod) == {"engine": 0, "agent": 1}
     assert namespace.processes(pod, "engine")[0] == engine
     assert namespace.agent_status(pod)["warm"]
+
+
+def test_N10_a_drain_outlives_the_agents_worker(namespace: Namespace) -> None:
+    """The kubelet calls the hook once: it must wait on, over the death of the process that answers it."""
+    pod = namespace.the_pod()
+
+    with load(namespace, namespace.url(), STREAMS, 240) as clients:
+        clients.await_streaming(STREAMS)
+        clients.stop.touch()
+        namespace.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
+        await_draining(namespace, pod)
+        for _ in range(2):
+            process = worker(namespace, pod)
+            os.kill(process, signal.SIGKILL)
+            until(lambda: not Path(f"/proc/{process}").exists(), "the killed worker is gone", 10, every=0.1)  # noqa: B023 (called within the round)
+            await_draining(namespace, pod)
+        still_open = clients.now()["streaming"]
+        outcome = clients.finish()
+
+    assert still_open == STREAMS, "the streams ended before the worker did; they were too short to tell"
+    assert (outcome["lost"], outcome["completed"]) == ({}, STREAMS)
+
+
+def await_draining(namespace: Namespace, pod: Json) -> None:
+    """Wait until the agent's worker says that it holds its engine."""
+
+    def drains() -> bool:
+        return bool(namespace.agent_status(pod, WORKER_SECONDS)["phase"] == "Draining")
+
+    until(drains, "the agent drains", WORKER_SECONDS, every=0.1)

@@ -55,7 +55,8 @@ def judge(it: Given) -> Judgement:
     if unknown or it.fitted is None:
         return Judgement(Verdict.UNKNOWN, (*(unknown or ("the model has fewer layers than stages",)), *moved))
     if any(move.takes for move in it.uncounted):
-        return Judgement(Verdict.UNKNOWN, (*moved, *_fits(it, it.fitted)))
+        figures, *others = _fits(it, it.fitted)
+        return Judgement(Verdict.UNKNOWN, (*moved, f"without that {figures}", *others))
     return Judgement(Verdict.FITS, _fits(it, it.fitted))
 
 

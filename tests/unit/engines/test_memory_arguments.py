@@ -72,6 +72,7 @@ def test_an_argument_that_takes_an_unknown_amount_is_never_a_fit(version: str, a
     assert layout.verdict is Verdict.UNKNOWN
     assert layout.reasons[0].startswith("spec.engine.args[0]: --")
     assert layout.reasons[0].endswith("which the layout does not count")
+    assert layout.reasons[1] == f"without that {layout.kv_tokens} tokens of KV cache on 1 GPU"
 
 
 def test_an_argument_that_only_takes_leaves_a_too_small_gpu_too_small() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -52,6 +53,7 @@ async def test_N10_a_drain_outlives_its_worker_however_often_it_dies(
         return await phase(process) == "Draining"
 
     await until(is_draining)
+    began = time.monotonic()
     seen: list[int] = []
     prober = asyncio.create_task(no_readiness(process, seen))
     worker = None
@@ -63,9 +65,10 @@ async def test_N10_a_drain_outlives_its_worker_however_often_it_dies(
     assert not streams.done(), "the streams were too short to tell"
     assert not drain.done()
     assert all(text.endswith("[DONE]\n\n") for text in await streams)
+    streamed = time.monotonic() - began
     status, reason = await drain
     assert (status, reason.split(" in ")[0]) == (200, "drained")
-    assert float(reason.split()[2]) >= 14, "the drain was begun anew"
+    assert float(reason.split()[2]) > streamed, "the drain was begun anew"
     await asyncio.sleep(0.5)
     prober.cancel()
     assert set(seen) == {503}

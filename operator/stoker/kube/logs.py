@@ -1,7 +1,8 @@
 """The last words of engines that ended: the termination message, else the end of the log of the container before.
 
-A log is read at most once per container and restart, in the background and a few at a time: a node that does not answer
-delays no reconcile (N21).
+A message that is as long as the kubelet lets it be is the end of a log whose beginning is missing, and in vLLM's case
+the cause with it: then the log is read as well. That happens at most once per container and restart, in the background
+and a few at a time: a node that does not answer delays no reconcile (N21).
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from stoker.kube.client import Client
 from stoker.kube.errors import ApiError, Invalid
 from stoker.kube.views import MAX_LAST_WORDS, last_words
 from stoker.plan.snapshot import ContainerView, PodView
+from stoker.status.text import KEPT_BYTES
 
 MAX_REMEMBERED = 2000
 MAX_WAITING = 500
 READERS = 4
+LONGEST_CHARACTER_BYTES = 4
+"""Where the cut goes through a character, the message is shorter by that."""
+KEPT_LINES = 80
+"""How many lines of a log a kubelet makes a message of, if they are short."""
 
 log = logging.getLogger("stoker.logs")
 
@@ -49,11 +55,11 @@ class LogReader:
                 group.create_task(self._reader())
 
     def _completed(self, key: ServiceKey, pod: PodView, container: ContainerView) -> ContainerView:
-        if not _ended_badly(container) or container.last_words:
+        if not _ended_badly(container) or _is_whole(container.last_words):
             return container
         incarnation = (pod.uid, container.name, container.restart_count)
         if incarnation in self._words:
-            return replace(container, last_words=self._words[incarnation])
+            return replace(container, last_words=self._words[incarnation] or container.last_words)
         if incarnation not in self._asked and not self._queue.full():
             self._asked[incarnation] = (key, pod, container)
             self._queue.put_nowait(incarnation)
@@ -94,3 +100,11 @@ class LogReader:
 
 def _ended_badly(container: ContainerView) -> bool:
     return container.exit_code not in (None, 0)
+
+
+def _is_whole(message: str | None) -> bool:
+    """Whether a container has said all that it had to say: there is a message, and it was not cut."""
+    if not message:
+        return False
+    size = len(message.encode("utf-8", "replace"))
+    return size < KEPT_BYTES - LONGEST_CHARACTER_BYTES and message.count("\n") < KEPT_LINES - 1

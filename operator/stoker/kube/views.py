@@ -28,7 +28,8 @@ from stoker.render.labels import APPLIED_HASH, REVISION, SERVICE
 CHILD_MANAGER = "stoker"
 STATUS_MANAGER = "stoker-status"
 MAX_TEXT = 1024
-MAX_LAST_WORDS = 4096
+MAX_LAST_WORDS = 12 * 1024
+"""vLLM says why its core failed, and then 8 KiB of what followed from that."""
 MAX_NODE_LABELS = 128
 IGNORED_NODE_LABELS = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.", "beta.kubernetes.io/")
 _SUFFIXES = {

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stoker.kube.quantities import quantity
 from stoker.kube.views import (
     MAX_LAST_WORDS,
     MAX_TEXT,
@@ -17,7 +18,6 @@ from stoker.kube.views import (
     object_ref,
     pack,
     pod_view,
-    quantity,
     resource_requests,
     service_entry,
 )
@@ -32,6 +32,24 @@ from tests.builders.objects import a_stored_pod, an_object
 )  # fmt: skip
 def test_quantities(text: str, value: str) -> None:
     assert quantity(text) == Decimal(value)
+
+
+@pytest.mark.parametrize("text", ["10e999999", "1e999999", "1e999999999", "1e100", "99999999E"])
+def test_N21_a_quantity_that_nothing_has_is_as_large_as_kubernetes_counts(text: str) -> None:
+    """The API server takes a pod with `memory: 1e1000000`, and shows it as `10e999999`."""
+    most = 2**63 - 1
+    assert (quantity(text), quantity(f"-{text}")) == (most, -most)
+    limits = {"nvidia.com/gpu": text, "memory": text, "cpu": text}
+    held = resource_requests({"containers": [{"name": "c", "resources": {"limits": limits}}]})
+    assert held == {"nvidia.com/gpu": most, "memory": most, "cpu": most * 1000}
+
+
+@pytest.mark.parametrize("text", ["1e-999999", "1e-999999999", "NaN", "-NaN", "sNaN", "Infinity", "-Infinity", "inf"])
+def test_a_quantity_that_is_no_number_or_next_to_none_is_nothing(text: str) -> None:
+    assert quantity(text) == 0
+    assert (
+        node_view({"metadata": {"name": "n"}, "status": {"allocatable": {"memory": text}}}).allocatable["memory"] == 0
+    )
 
 
 def test_a_node_offers_its_extended_resources_cpu_and_memory() -> None:
@@ -57,6 +75,13 @@ def test_a_cordoned_or_unready_node_is_seen_as_such() -> None:
 def test_labels_that_planning_never_reads_are_left_out_and_their_number_is_bounded() -> None:
     labels = {f"feature.node.kubernetes.io/f{i}": "true" for i in range(300)} | {f"x/{i}": "v" for i in range(300)}
     assert len(node_view(an_object("Node", "n1", namespace="", labels=labels)).labels) == 128
+
+
+def test_the_labels_that_describe_gpus_are_kept_however_many_others_there_are() -> None:
+    gpu = {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.memory": "23034"}
+    labels = {f"example.com/{i:03}": "v" for i in range(300)} | gpu
+    kept = node_view(an_object("Node", "n1", namespace="", labels=labels)).labels
+    assert (len(kept), gpu.items() <= kept.items()) == (128, True)
 
 
 def test_a_pod_that_waits_says_what_the_scheduler_said() -> None:
@@ -85,7 +110,7 @@ def test_the_end_of_a_container_is_read_from_its_state_and_from_the_one_before()
 
 
 def test_texts_from_outside_are_bounded_last_words_at_their_end() -> None:
-    terminated = {"terminated": {"exitCode": 1, "message": "a" * 10_000 + "the cause"}}
+    terminated = {"terminated": {"exitCode": 1, "message": "a" * MAX_LAST_WORDS + "the cause"}}
     status = {"message": "b" * 10_000, "containerStatuses": [{"name": "engine", "state": terminated}]}
     view = pod_view(a_stored_pod(status=status))
     words = view.containers[0].last_words or ""

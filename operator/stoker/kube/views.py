@@ -11,10 +11,10 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from stoker.kube.ownership import ownership_digest
+from stoker.kube.quantities import quantity
 from stoker.plan.snapshot import (
     ConditionView,
     ContainerView,
@@ -31,15 +31,9 @@ MAX_TEXT = 1024
 MAX_LAST_WORDS = 12 * 1024
 """vLLM says why its core failed, and then 8 KiB of what followed from that."""
 MAX_NODE_LABELS = 128
+GPU_LABELS = "nvidia.com/gpu."
+"""How the labels begin that describe GPUs: kept before all others."""
 IGNORED_NODE_LABELS = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.", "beta.kubernetes.io/")
-_SUFFIXES = {
-    "": Decimal(1),
-    "m": Decimal("0.001"),
-    "u": Decimal("0.000001"),
-    "n": Decimal("0.000000001"),
-    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
-    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,20 +294,9 @@ def node_view(raw: Mapping[str, Any]) -> NodeView:
     )
 
 
-def quantity(text: object) -> Decimal:
-    """Return a Kubernetes quantity as a number; 0 for one that cannot be read (another component's fault, not ours)."""
-    value = str(text)
-    number = value.rstrip("kKMGTPEimun")
-    try:
-        if value[len(number) :] in _SUFFIXES:
-            return Decimal(number) * _SUFFIXES[value[len(number) :]]
-        return Decimal(value)
-    except InvalidOperation:
-        return Decimal(0)
-
-
 def _node_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    kept = sorted(name for name in labels if not name.startswith(IGNORED_NODE_LABELS))[:MAX_NODE_LABELS]
+    names = (name for name in labels if not name.startswith(IGNORED_NODE_LABELS))
+    kept = sorted(names, key=lambda name: (not name.startswith(GPU_LABELS), name))[:MAX_NODE_LABELS]
     return {sys.intern(name): sys.intern(labels[name]) for name in kept}
 
 

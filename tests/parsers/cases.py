@@ -157,7 +157,7 @@ def rendered_llama_cpp() -> dict[str, tuple[str, ...]]:
         "caching": cpu.set("context.prefixCaching", "Enabled"),
         "no caching": cpu.set("context.prefixCaching", "Disabled"),
         "batches": cpu.set("batching.maxBatchedTokens", 256),
-        "args": cpu.set("engine.args", ["--temp", "0.5", "-cram", "256", "--chat-template", "{{ $x }}"]),
+        "args": cpu.set("engine.args", ["--temp", "0.5", "-cram", "256", "--chat-template", "{{ '$x' }}"]),
         "gpu": gpu,
         **{f"kv {dtype}": cpu.kv(dtype) for dtype in LlamaCpp().traits(cpu.build()).kv_element_bytes},
     }

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -34,14 +35,25 @@ def test_every_list_passes(server: Path, name: str, arguments: tuple[str, ...]) 
     assert status == 0, f"{name}: {words}"
 
 
-@pytest.mark.parametrize("arguments", [("--bogus",), ("--port=1",), ("--parallel", "0"), ("--cache-type-k", "fp8")])
+@pytest.mark.parametrize(
+    "arguments", [("--bogus",), ("--port=1",), ("-ngl=9",), ("-ngl9",), ("--parallel", "0"), ("--cache-type-k", "fp8")]
+)
 def test_the_judge_can_refuse(server: Path, arguments: tuple[str, ...]) -> None:
     assert _judge(server, *arguments)[0] != 0
 
 
 def test_the_table_has_the_options_of_the_parser(server: Path) -> None:
     text = subprocess.run([str(server), "--help"], capture_output=True, timeout=60, check=True).stdout.decode()
-    told = {word.rstrip(",") for line in text.splitlines() if line.startswith("-") for word in line.split()}
-    spellings = {word for word in told if word.startswith("-") and word.strip("-")}
-    assert len(spellings) > 200
+    spellings = {word for line in text.splitlines() if line.startswith("-") for word in _spellings(line)}
+    assert len(spellings) > 400
     assert {word for word in spellings if word not in llama_options().by_spelling} == set()
+
+
+def _spellings(line: str) -> list[str]:
+    """Return the options at the beginning of a line of the help; what follows describes them."""
+    found = []
+    for word in line.split():
+        if re.fullmatch(r"--?[A-Za-z][\w.-]*,?", word) is None:
+            break
+        found.append(word.rstrip(","))
+    return found

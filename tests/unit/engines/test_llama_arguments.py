@@ -94,6 +94,8 @@ def test_what_nobody_owns_passes(args: list[str]) -> None:
         (["--mmap"], "b9093", False),
         (["--mmap"], "b11434", True),
         (["--load-mode", "mmap"], "b9093", True),
+        (["-mmdev", "none"], "b9093", True),
+        (["-mmdev", "none"], "b11434", False),
         (["--load-mode", "mmap"], "b10000", False),
         (["--load-mode", "mmap"], "b11434", False),
         (["--temp=0.5"], "b11434", True),

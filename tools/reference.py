@@ -36,7 +36,8 @@ def api_reference() -> str:
     return "".join(parts)
 
 
-REFERENCES_HEAD = """Each reference to another object has one declared effect when that object changes.
+REFERENCES_HEAD = """Each reference to another object has one declared effect when that object changes. A change is noticed within a minute,
+the creation of one that was missing within 10 seconds.
 
 | field | refers to | effect |
 |---|---|---|
@@ -52,7 +53,8 @@ def _table(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
     yield "| field | type | meaning |\n|---|---|---|\n"
     for where, part, required in _fields(path, schema):
         name = f"`{where}`" + (" (required)" if required else "")
-        yield f"| {name} | {_cell(_kind(part))} | {_cell(part.get('description', ''))} |\n"
+        kind = _kind(part) + (f"; default {part['default']}" if "default" in part else "")
+        yield f"| {name} | {_cell(kind)} | {_cell(part.get('description', ''))} |\n"
 
 
 def _fields(path: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], bool]]:

@@ -58,3 +58,10 @@ REASONS = re.findall(r"^\| `([A-Z][A-Za-z]+)`", (ROOT / "docs/operations.md").re
 @pytest.mark.parametrize("name", REASONS)
 def test_conditions_and_reasons_exist(name: str) -> None:
     assert any(f'"{name}"' in source for source in SOURCES)
+
+
+def test_the_reference_says_what_the_schema_fills_in() -> None:
+    rows = (ROOT / "docs/api.md").read_text(encoding="utf-8").splitlines()
+    assert [row.split("|")[1:3] for row in rows if "; default " in row] == [
+        [" `spec.replicas` ", " integer, 0 to 10000; default 1 "]
+    ]

@@ -41,6 +41,8 @@ BATCHED_TOKENS: Final = ((0, 2048), (70 * GIB, 8192), (160 * GIB, 16384))
 """vLLM's own choice of the tokens of a step, by the memory of the device."""
 FIRST_SHAPE_SECONDS: Final = 120
 """What a GPU kernel takes to be compiled for a shape that comes up for the first time."""
+STEP_TIMEOUT_SECONDS: Final = 300
+"""How long vLLM waits for one step of its workers unless told otherwise: then its core ends itself."""
 CPU_OVERHEAD_BYTES: Final = 3 * GIB
 """Two Python processes with torch, and what they compile."""
 
@@ -132,6 +134,7 @@ def _variables(spec: InferenceServiceSpec, layout: Layout, version: Version | No
     yield EnvVar("VLLM_NO_USAGE_STATS", "1")
     if READY_TIMEOUT.covers(version) or version is None:
         yield EnvVar("VLLM_ENGINE_READY_TIMEOUT_S", str(layout.startup_budget_seconds))
+    yield from _patience(_longest_prefill(spec, layout))
     yield from _attention(spec, version)
     yield from _hashes(spec, version)
     if on_gpu(spec):
@@ -149,6 +152,12 @@ def _caches() -> Iterator[EnvVar]:
         "NUMBA_CACHE_DIR": "numba",
     }
     yield from (EnvVar(name, f"{environment.CACHE}/{folder}") for name, folder in folders.items())
+
+
+def _patience(longest_step_seconds: int) -> Iterator[EnvVar]:
+    """Yield vLLM's own bound of a step where its default would end an engine that the agent knows to be busy."""
+    if longest_step_seconds > STEP_TIMEOUT_SECONDS:
+        yield EnvVar("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", str(longest_step_seconds))
 
 
 def _attention(spec: InferenceServiceSpec, version: Version | None) -> Iterator[EnvVar]:

@@ -54,6 +54,15 @@ def test_the_engine_waits_for_itself_as_long_as_the_startup_budget(version: str,
     assert variables.get("VLLM_ENGINE_READY_TIMEOUT_S") == ("1234" if told else None)
 
 
+@pytest.mark.parametrize(("weight_bytes", "told"), [(None, "900"), (GIB // 8, None), (400 * GIB, "3600")])
+def test_the_engine_waits_for_a_step_as_long_as_the_agent_does(weight_bytes: int | None, told: str | None) -> None:
+    """Of its own, a core that is busy with one prefill for five minutes ends itself."""
+    invocation = invocation_of(a_spec().on_cpu(), weight_bytes=weight_bytes)
+    variables = {variable.name: variable.value for variable in invocation.env}
+    assert variables.get("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS") == told
+    assert told in (None, str(invocation.longest_prefill_seconds))
+
+
 def test_a_model_on_a_volume_needs_no_hub() -> None:
     assert env_of(a_spec().model("pvc://models/llama"))["HF_HUB_OFFLINE"] == "1"
     assert "HF_HUB_OFFLINE" not in env_of(a_spec())

@@ -16,7 +16,8 @@ Short = Annotated[str, StringConstraints(max_length=253)]
 Url = Annotated[str, StringConstraints(max_length=512)]
 MAX_COUNT = 2**53
 """Most bytes or tokens that the status tells: what every reader of JSON holds exactly."""
-Number = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
+MAX_NUMBER = 2**31 - 1
+Number = Annotated[int, Field(strict=True, ge=0, le=MAX_NUMBER)]
 Bytes = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 Generation = Annotated[int, Field(strict=True, ge=-1, le=2**53)]
 Instant = Annotated[str, StringConstraints(max_length=40), Field(json_schema_extra={"format": "date-time"})]

@@ -13,9 +13,11 @@ from typing import Any
 
 from stoker.agent.config import PROTOCOL
 from stoker.api.faults import Fault
+from stoker.plan.rollout import Strategy
 from stoker.plan.snapshot import ReferenceView, RevisionView
 from stoker.plan.types import Layout
 from stoker.render.canonical import canonical, digest, short_digest
+from stoker.render.deployment import startup_budget
 from stoker.render.identity import ServiceIdentity
 from stoker.render.labels import REVISION
 from stoker.render.layout_codec import layout_from_json, layout_to_json
@@ -143,9 +145,29 @@ def parse_revision(view: RevisionView) -> RevisionData | None:
     if view.data.get("format") != FORMAT:
         return None
     try:
-        return _parsed(view)
-    except (AttributeError, KeyError, TypeError):
+        revision = _parsed(view)
+        return revision if _can_be_rendered(revision) else None
+    except (AttributeError, KeyError, StopIteration, TypeError, ValueError):
         return None
+
+
+def _can_be_rendered(revision: RevisionData) -> bool:
+    """Whether everything has the type that rendering takes for granted. Raises as ``startup_budget`` does."""
+    texts = (
+        revision.key,
+        revision.engine,
+        revision.agent_image,
+        revision.renderer_version,
+        revision.strategy_reason,
+        "" if revision.inputs.restarted_at is None else revision.inputs.restarted_at,
+    )
+    objects = (revision.inputs.spec, revision.inputs.references)
+    return (
+        startup_budget(revision.template) > 0
+        and revision.strategy in list(Strategy)
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(value, Mapping) for value in objects)
+    )
 
 
 def _parsed(view: RevisionView) -> RevisionData:

@@ -5,6 +5,7 @@ from typing import Any
 
 from stoker.api.status import (
     MAX_COUNT,
+    MAX_NUMBER,
     Condition,
     InferenceServiceStatus,
     LayoutStatus,
@@ -57,9 +58,10 @@ def _generation(snapshot: Snapshot) -> int:
 
 
 def _gpus(snapshot: Snapshot, layout: Layout | None) -> int:
-    """Return the GPUs that the existing pods hold or wait for."""
+    """Return the GPUs that the existing pods hold or wait for, within the bound of the field: pods ask for anything."""
     resource = (layout.resource_name if layout else None) or GPU
-    return sum(pod.requests.get(resource, 0) for pod in snapshot.pods if pod.phase not in {"Succeeded", "Failed"})
+    alive = (pod for pod in snapshot.pods if pod.phase not in {"Succeeded", "Failed"})
+    return min(sum(pod.requests.get(resource, 0) for pod in alive), MAX_NUMBER)
 
 
 # ---- conditions ----------------------------------------------------------------------------------------------------

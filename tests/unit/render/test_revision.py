@@ -195,6 +195,32 @@ def test_a_revision_that_nobody_of_us_wrote_is_left_alone(data: dict[str, Any]) 
     assert parse_revision(replace(stored(revision()), data=data)) is None
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("key", 1),
+        ("engine", {"name": "vllm"}),
+        ("rendererVersion", None),
+        ("agent", {"image": [], "protocol": 1}),
+        ("inputs", {"spec": 1, "references": {}}),
+        ("inputs", {"spec": {}, "references": []}),
+        ("inputs", {"spec": {}, "references": {}, "restartedAt": {}}),
+        ("strategy", {"type": "Wait", "reason": "none"}),
+        ("strategy", {"type": [], "reason": "none"}),
+        ("strategy", {"type": "Surge", "reason": 1}),
+        ("template", {}),
+        ("template", []),
+        ("template", {"spec": {"containers": [{"name": "other"}]}}),
+        ("template", {"spec": {"containers": [{"name": "engine"}]}}),
+        ("template", {"spec": {"containers": [{"name": "engine", "startupProbe": {"periodSeconds": "x"}}]}}),
+    ],
+)
+def test_a_revision_that_cannot_be_rendered_is_left_alone(field: str, value: object) -> None:
+    """A restored backup or a person's edit must not fail each decision of the service from then on."""
+    view = stored(revision())
+    assert parse_revision(replace(view, data={**view.data, field: value})) is None
+
+
 def test_a_layout_in_other_words_costs_only_the_layout() -> None:
     view = stored(revision())
     read = parse_revision(replace(view, data={**view.data, "layout": {"words": "others"}}))

@@ -295,6 +295,11 @@ def test_the_counts_and_the_addresses_are_told() -> None:
     assert status["selector"] == "serving.stoker.dev/service=chat"
 
 
+def test_N21_a_pod_with_our_label_that_asks_for_what_nothing_has_breaks_no_status() -> None:
+    """Whoever may create pods may label one so, and the API server takes any number of GPUs."""
+    assert Seen(pods=(a_pod("p", gpus=2**63 - 1), a_pod("q", gpus=1))).status()["gpus"] == 2**31 - 1
+
+
 def test_the_layout_and_the_revision_are_told() -> None:
     rank = RankMemory(0, 32, 16 * 2**30, 2**30, 2**29, 2**30, 131072, 0, 72 * 2**30, 40 * 2**30, 327680)
     layout = a_layout(

@@ -128,14 +128,16 @@ manifest: venv ## Write install/stoker.yaml, the chart for those without Helm
 
 # ---- Clusters ------------------------------------------------------------------------------------------------------
 # CLUSTER=local, kind or current chooses where the demo runs; without it, kind where a Docker engine answers, else local.
+# With REGISTRY, the images are pulled from there: current has no other way.
 CLUSTER ?=
+REGISTRY ?=
 NAME ?= stoker-demo
 export CLUSTER
 CACHED := bin clusters containerd containers crds debian images images.lock logs models npm scratch venv wheels
 
 .PHONY: demo talk
 demo: venv ## Bring up a cluster, install Stoker, serve a model, ask it something
-	@$(PYTHON) -m clusters.demo --name $(NAME)
+	@$(PYTHON) -m clusters.demo --name $(NAME) --registry '$(REGISTRY)'
 
 talk: venv ## Say something to the model of the demo: make talk SAY='Name three colours.'
 	@$(PYTHON) -m clusters.demo --name $(NAME) --say '$(subst ','\'',$(SAY))'

@@ -47,10 +47,14 @@ def _up(provider: Provider, _: argparse.Namespace) -> int:
     return 0
 
 
-def _down(provider: Provider, _: argparse.Namespace) -> int:
+def _down(provider: Provider, given: argparse.Namespace) -> int:
+    was_there = provider.is_up()
     provider.down()
     local.sweep()
-    print(provider.status().partition("\n")[0])
+    if provider.is_up():
+        print(f"{provider.status()}, and is left as it is")
+    else:
+        print(f"cluster {given.name} {'is removed' if was_there else 'was not up; nothing of it is left'}")
     return 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters import binaries, chart, demo_model, images, lifetime, project_images, providers
+from clusters.current import CurrentCluster
 from clusters.errors import ClusterError
 from clusters.kubectl import Kubectl, program
 from clusters.local import LocalCluster
@@ -43,30 +44,43 @@ scale it
 break it, see what it says and that the old pod goes on serving, and mend it
   kubectl patch infsvc smollm2 --type=merge -p '{{"spec":{{"model":{{"source":"pvc://smollm2/nothing.gguf"}}}}}}'
   kubectl describe infsvc smollm2
-  kubectl apply -f examples/quickstart.yaml
+  {apply}
 kill the engines, and see them come back
   kubectl delete pod -l serving.stoker.dev/service=smollm2
 talk to it
-  make talk SAY='Name three colours.'
+  {make} talk SAY='Name three colours.'
 see how a large model would lie on its GPUs, without any
   PYTHONPATH=operator .venv/bin/python -m stoker plan -f examples/llama-3.1-70b-tp4.yaml
 and remove all of it
-  make down
+  {remove}
 """
+APPLY = "kubectl apply -f examples/quickstart.yaml"
+# A cluster of the user's own is not taken down.
+REMOVE = """kubectl delete infsvc/smollm2 pvc/smollm2 namespace/stoker-system
+  kubectl delete clusterrole,clusterrolebinding -l app.kubernetes.io/name=stoker
+  kubectl delete crd inferenceservices.serving.stoker.dev"""
 
 
-def demo(provider: Provider) -> None:
-    """Bring everything up and show an answer. Raises ClusterError with what went wrong and where to look."""
+def demo(provider: Provider, registry: str = "") -> None:
+    """Bring everything up and show an answer; images are pulled from `registry` where one is given.
+
+    Raises ClusterError with what went wrong and where to look.
+    """
+    if isinstance(provider, CurrentCluster) and not registry:
+        raise ClusterError(
+            "the cluster of the current context pulls its images: push what `make images` prints, as docs/install.md "
+            "says, and run make demo CLUSTER=current REGISTRY=registry.example.com/stoker"
+        )
     started = time.monotonic()
     with ThreadPoolExecutor(max_workers=1) as pool:
-        prepared = pool.submit(_prepare)
+        prepared = pool.submit(_prepare, registry)
         provider.up()
         archives = prepared.result()
     kubectl = Kubectl(provider.kubeconfig)
     _load(provider, archives)
-    _install(provider, kubectl, archives)
-    demo_model.put(provider, kubectl, NAMESPACE, project_images.STOKER)
-    kubectl("-n", NAMESPACE, "apply", "-f", str(QUICKSTART))
+    _install(provider, kubectl, archives, registry)
+    demo_model.put(provider, kubectl, NAMESPACE, located(project_images.STOKER, registry))
+    kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=located(QUICKSTART.read_text(encoding="utf-8"), registry))
     with step("waiting for the operator"):
         words = ("rollout", "status", "deployment/stoker-operator", f"--timeout={OPERATOR_SECONDS:.0f}s")
         kubectl("-n", chart.NAMESPACE, *words, timeout_seconds=OPERATOR_SECONDS + 30)
@@ -75,7 +89,26 @@ def demo(provider: Provider) -> None:
     print(f"\nQ: {PROMPT}\nA: {ask(provider, kubectl, QUESTION)}\n")
     print(kubectl("-n", NAMESPACE, "get", "infsvc"), end="")
     print(f"\nAll of it took {elapsed(time.monotonic() - started)}.")
-    print(NEXT.format(kubeconfig=provider.kubeconfig, path=kubectl_path()))
+    print(next_steps(provider, registry))
+
+
+def located(text: str, registry: str) -> str:
+    """Return a text with this project's images named as the registry has them, where one is given."""
+    return text.replace(project_images.PUBLISHER, registry) if registry else text
+
+
+def next_steps(provider: Provider, registry: str) -> str:
+    """What to try on this very cluster."""
+    chosen = os.environ.get("CLUSTER")
+    make = f"CLUSTER={chosen} make" if chosen else "make"
+    named = f"sed 's#{project_images.PUBLISHER}#{registry}#' examples/quickstart.yaml | kubectl apply -f -"
+    return NEXT.format(
+        kubeconfig=provider.kubeconfig,
+        path=kubectl_path(),
+        apply=named if registry else APPLY,
+        make=make,
+        remove=REMOVE if isinstance(provider, CurrentCluster) else f"{make} down",
+    )
 
 
 def kubectl_path() -> str:
@@ -83,10 +116,10 @@ def kubectl_path() -> str:
     return "" if shutil.which("kubectl") else f"\n  export PATH={program().parent}:$PATH"
 
 
-def _prepare() -> list[Path]:
-    """Build the images, fetch the model and build helm, beside the start of the cluster."""
+def _prepare(registry: str) -> list[Path]:
+    """Build the images unless they are pulled, fetch the model and build helm, beside the start of the cluster."""
     demo_model.fetch()
-    archives = [images.build(recipe) for recipe in project_images.recipes()]
+    archives = [] if registry else [images.build(recipe) for recipe in project_images.recipes()]
     binaries.ensure(["helm"])
     return archives
 
@@ -97,12 +130,13 @@ def _load(provider: Provider, archives: Sequence[Path]) -> None:
             provider.load_image(archive)
 
 
-def _install(provider: Provider, kubectl: Kubectl, archives: Sequence[Path]) -> None:
+def _install(provider: Provider, kubectl: Kubectl, archives: Sequence[Path], registry: str) -> None:
     # An image that was built anew has its old name: what it is made from must be seen in the pods for them to change.
     made_from = {"pod.annotations": {"stoker.dev/archives": ",".join(archive.stem for archive in archives)}}
+    pulled = {"image.repository": f"{registry}/stoker"}
     with step("installing the operator with Helm"):
         kubectl.apply(chart.namespace_object())
-        chart.install(provider.kubeconfig, made_from)
+        chart.install(provider.kubeconfig, pulled if registry else made_from)
         crd = "crd/inferenceservices.serving.stoker.dev"
         kubectl("wait", "--for=condition=Established", crd, "--timeout=60s", timeout_seconds=90)
 
@@ -177,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m clusters.demo", description=__doc__)
     parser.add_argument("--provider", choices=providers.NAMES, default=os.environ.get("CLUSTER") or None)
     parser.add_argument("--name", default="stoker-demo", help="the cluster's name (default: stoker-demo)")
+    parser.add_argument("--registry", default="", help="pull the images from there instead of building them")
     parser.add_argument("--say", help="only send this to the model of a demo that is up")
     given = parser.parse_args(arguments)
     if given.say is not None and not given.say.strip():
@@ -188,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             question = {**QUESTION, "messages": [{"role": "user", "content": given.say}], "max_tokens": 200}
             print(ask(provider, Kubectl(provider.kubeconfig), question))
         else:
-            demo(provider)
+            demo(provider, given.registry.rstrip("/"))
     except ClusterError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -9,8 +9,9 @@ from clusters.images import Recipe, build
 from stoker import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
-STOKER = f"ghcr.io/stoker-dev/stoker:{__version__}"
-LLAMA_CPP = f"ghcr.io/stoker-dev/llama-cpp:{__version__}"
+PUBLISHER = "ghcr.io/stoker-dev"
+STOKER = f"{PUBLISHER}/stoker:{__version__}"
+LLAMA_CPP = f"{PUBLISHER}/llama-cpp:{__version__}"
 
 
 def stoker() -> Recipe:

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from clusters import demo, demo_model, images, lifetime, paths
+from clusters.current import CurrentCluster
 from clusters.errors import ClusterError
+from clusters.local import LocalCluster
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -113,7 +115,7 @@ def test_no_answer_is_an_error_in_one_line(answering: str) -> None:
 
 
 def test_what_it_tells_to_try_names_files_that_are_there() -> None:
-    words = [word for word in demo.NEXT.split() if word.startswith("examples/")]
+    words = [word for word in f"{demo.NEXT} {demo.APPLY}".split() if word.startswith("examples/")]
     assert words
     assert all((ROOT / word).is_file() for word in words)
 
@@ -145,3 +147,31 @@ def test_talking_to_a_demo_that_is_down_says_so(
     monkeypatch.setattr(lifetime, "end_with_parent", lambda: None)
     assert demo.main(["--provider", "local", "--say", "hello"]) == 1
     assert "cluster stoker-demo is not up" in capsys.readouterr().err
+
+
+def test_current_without_a_registry_is_refused_before_anything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "build", pytest.fail)
+    monkeypatch.setattr(demo_model, "fetch", pytest.fail)
+    with pytest.raises(ClusterError, match=r"push what `make images` prints.* REGISTRY="):
+        demo.demo(CurrentCluster())
+
+
+def test_images_are_named_as_the_registry_has_them() -> None:
+    example = demo.QUICKSTART.read_text(encoding="utf-8")
+    assert "image: registry.example.com/x/llama-cpp:" in demo.located(example, "registry.example.com/x")
+    assert demo.located(example, "") == example
+
+
+def test_what_it_tells_to_try_concerns_the_cluster_that_was_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STOKER_CACHE", str(tmp_path))
+    monkeypatch.setenv("CLUSTER", "current")
+    steps = demo.next_steps(CurrentCluster(), "registry.example.com/x")
+    assert "  CLUSTER=current make talk SAY=" in steps
+    assert "sed 's#ghcr.io/stoker-dev#registry.example.com/x#' examples/quickstart.yaml | kubectl apply -f -" in steps
+    assert "make down" not in steps
+    monkeypatch.delenv("CLUSTER")
+    steps = demo.next_steps(LocalCluster("stoker-demo"), "")
+    assert "\n  make talk SAY=" in steps
+    assert steps.rstrip().endswith("\n  make down")

@@ -128,3 +128,23 @@ def test_a_local_cluster_that_is_down_says_how_to_bring_it_up(
     assert __main__.main(["--provider", "local", "exec", "--", "true"]) == 1
     assert "cluster stoker-demo is not up; bring it up with `make up`" in capsys.readouterr().err
     assert __main__.main(["--provider", "local", "status"]) == 1
+
+
+def test_what_down_did_is_said(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STOKER_CACHE", str(tmp_path))
+    listed = tmp_path / "clusters-of-kind"
+    listed.write_text("demo\n")
+    program = programs / "kind"
+    program.write_text(
+        f'#!/bin/bash\n[ "$1" = delete ] && : > {listed} || while read -r x; do echo "$x"; done < {listed}\n'
+    )
+    program.chmod(0o755)
+    assert __main__.main(["--provider", "kind", "--name", "demo", "down"]) == 0
+    assert capsys.readouterr().out == "cluster demo is removed\n"
+    assert __main__.main(["--provider", "kind", "--name", "demo", "down"]) == 0
+    assert capsys.readouterr().out == "cluster demo was not up; nothing of it is left\n"
+    put(programs, "kubectl", prints="work")
+    assert __main__.main(["--provider", "current", "down"]) == 0
+    assert capsys.readouterr().out == "current context work answers, and is left as it is\n"

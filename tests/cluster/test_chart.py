@@ -77,6 +77,8 @@ def test_what_it_renders_is_taken_by_the_api_server(
         ({"replicas": "two"}, "/replicas"),
         ({"replicas": -1}, "/replicas"),
         ({"image.digest": "sha256:short"}, "/image/digest"),
+        ({"image.repository": "registry.example:5000/stoker:1.0"}, "/image/repository"),
+        ({"image.repository": "registry.example/stoker/"}, "/image/repository"),
         ({"logLevel": "loud"}, "/logLevel"),
         ({"namespaces": ["Not_A_Name"]}, "/namespaces/0"),
         ({"metrics.podMonitor.every": "1m"}, "every"),

@@ -179,7 +179,7 @@ class Cache:
         gone = self.shelf(kind).remove(uid, version)
         if isinstance(gone, PodView):
             self._count(gone, -1)
-        if isinstance(gone, ServiceEntry):
+        if isinstance(gone, ServiceEntry) and self.services.named(gone.namespace, gone.name) is None:
             for name in child_names(gone.name):
                 self._named.pop((gone.namespace, name), None)
 

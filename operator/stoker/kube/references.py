@@ -72,15 +72,16 @@ class ReferenceReader:
 
     async def of(self, key: ServiceKey, service: Mapping[str, Any]) -> tuple[ReferenceView, ...]:
         """Return the references of a service, at most ``FRESH_SECONDS`` old, or ``MISSING_SECONDS``."""
-        generation = service["metadata"].get("generation", 0)
+        generation, uid = service["metadata"].get("generation", 0), service["metadata"]["uid"]
         known = self._read.get(key)
-        if known and known.generation == generation and _now() - known.at < known.fresh_seconds:
+        is_same = known is not None and (known.uid, known.generation) == (uid, generation)
+        if known and is_same and _now() - known.at < known.fresh_seconds:
             return known.views
         named = named_objects(service.get("spec") or {})
         if not named:
             self.forget(key)
             return ()
-        return await self._read_now(key, named, service["metadata"]["uid"], generation)
+        return await self._read_now(key, named, uid, generation)
 
     def forget(self, key: ServiceKey) -> None:
         """Forget a service that is gone."""

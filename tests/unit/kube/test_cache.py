@@ -55,6 +55,15 @@ def test_a_successor_of_the_same_name_is_another_object(cache: Cache) -> None:
     assert found.uid == "new"
 
 
+def test_N22_a_late_end_of_the_predecessor_leaves_the_names_of_a_service_watched(cache: Cache) -> None:
+    """The stream keeps the order of one object only: its end may be told after the beginning of its successor."""
+    cache.put("InferenceService", an_object("InferenceService", uid="new", version=9))
+    cache.remove("InferenceService", "svc", 8)
+    assert cache.key_of("Service", an_object("Service", "chat", owner="other")) == ("team-a", "chat")
+    cache.remove("InferenceService", "new", 10)
+    assert cache.key_of("Service", an_object("Service", "chat", owner="other")) is None
+
+
 def test_a_child_is_found_by_its_owner_and_follows_a_change_of_owner(cache: Cache) -> None:
     cache.put("Service", an_object("Service", version=1, owner="svc"))
     assert cache.put("Service", an_object("Service", version=2, owner="other"))

@@ -48,6 +48,16 @@ async def test_what_is_there_is_read_once_for_several_reconciles(monkeypatch: py
     assert await reads_after(FRESH_SECONDS + 1, monkeypatch, exists=True) == 2
 
 
+async def test_N19_a_successor_of_the_same_name_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read for its predecessor is of another spec, and its digests are salted with another uid."""
+    monkeypatch.setattr(references, "_now", lambda: 0.0)
+    reader = ReferenceReader(cast(Client, Secrets(exists=True)), lambda key: None)
+    await reader.of(KEY, SERVICE)
+    model = {"source": "hf://a/b", "credentialsSecret": "other"}
+    (view,) = await reader.of(KEY, {"metadata": {"uid": "new", "generation": 1}, "spec": {"model": model}})
+    assert view.name == "other"
+
+
 async def test_only_who_leads_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "_now", lambda: 0.0)
     secrets, leads = Secrets(exists=True), True

@@ -74,6 +74,27 @@ async def test_N21_a_key_that_fails_backs_off_alone_and_the_workers_live_on(star
     assert tries["good"] == 1
 
 
+async def test_N21_a_key_that_failed_the_last_time_holds_no_slot_from_the_start(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "SLOW_SECONDS", 3600.0)
+    seen: list[str] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        seen.append(key[1])
+        if seen.count("bad") == 1 and key[1] == "bad":
+            raise Forbidden("no")
+        if key[1] == "bad":
+            await asyncio.Event().wait()
+        return None
+
+    queue = start(reconcile, 1)
+    queue.add(("ns", "bad"))
+    await until(lambda: seen == ["bad", "bad"])
+    queue.add(("ns", "good"))
+    await until(lambda: seen == ["bad", "bad", "good"])
+
+
 async def test_a_reconcile_that_takes_too_long_is_ended_and_tried_again(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

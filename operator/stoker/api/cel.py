@@ -63,11 +63,6 @@ def exactly_one_of(*fields: str) -> str:
     return f"[{', '.join(f'has(self.{field})' for field in fields)}].filter(x, x).size() == 1"
 
 
-def at_most_one_of(*fields: str) -> str:
-    """Return the CEL expression "no two of these fields are present"."""
-    return f"[{', '.join(f'has(self.{field})' for field in fields)}].filter(x, x).size() <= 1"
-
-
 def raw(pattern: str) -> str:
     """Return a regular expression as a CEL string: raw, since CEL knows no ``\\.`` in others."""
     return f"r'{pattern}'"

@@ -15,7 +15,6 @@ from stoker.kube.resources import Resource
 
 CHECK_SECONDS = 5.0
 SWEEP_SECONDS = 600.0
-SETTLE_SECONDS = 30.0
 LAG_SECONDS = 1.0
 
 log = logging.getLogger("stoker.upkeep")

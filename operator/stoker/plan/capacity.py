@@ -1,47 +1,14 @@
-"""What the cluster has left: room for further pods on its nodes, and which pods are on their way."""
+"""What the cluster has left: room for further pods on its nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
 from stoker.plan.landing import takes
-from stoker.plan.snapshot import NodeView, PodView, Snapshot
+from stoker.plan.snapshot import NodeView, Snapshot
 from stoker.plan.types import Layout
-
-
-@dataclass(frozen=True, slots=True)
-class PodCounts:
-    """The pods of a service by what can be hoped of them. A pod that ends counts nowhere."""
-
-    ready: int
-    starting: int
-    """On a node, not ready yet: capacity on its way."""
-    pending: int
-    """Waiting for the scheduler, which has not refused them: capacity on its way."""
-    unschedulable: int
-    """Refused by the scheduler: no capacity until a node changes."""
-
-    @property
-    def on_the_way(self) -> int:
-        """Pods that will serve without anybody doing anything."""
-        return self.starting + self.pending
-
-
-def count_pods(pods: Iterable[PodView]) -> PodCounts:
-    """Sort pods by what can be hoped of them (N9)."""
-    alive = [pod for pod in pods if not pod.terminating and pod.phase not in {"Succeeded", "Failed"}]
-    waiting = [pod for pod in alive if not pod.scheduled]
-    refused = sum(pod.unschedulable_message is not None for pod in waiting)
-    ready = sum(pod.ready for pod in alive)
-    return PodCounts(ready, len(alive) - len(waiting) - ready, len(waiting) - refused, refused)
-
-
-def free_by_node(snapshot: Snapshot, resource: str) -> dict[str, int]:
-    """Return how much of a resource is free on each node that takes new pods; never negative."""
-    return {node.name: _free(snapshot, node, resource) for node in snapshot.nodes if node.ready and node.schedulable}
 
 
 def _free(snapshot: Snapshot, node: NodeView, resource: str) -> int:

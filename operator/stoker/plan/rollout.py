@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from stoker.api.engine import Rollout, RolloutStrategy
@@ -21,20 +20,6 @@ class Strategy(StrEnum):
     """One pod stops first, while the others serve."""
     RECREATE = "Recreate"
     """All pods stop first."""
-
-
-@dataclass(frozen=True, slots=True)
-class RollingLimits:
-    """``maxSurge`` and ``maxUnavailable`` of a Deployment, in pods: percentages round to surprises."""
-
-    max_surge: int
-    max_unavailable: int
-
-
-def rolling_limits(strategy: Strategy) -> RollingLimits | None:
-    """Return the limits of a rolling update; None where the pods are recreated."""
-    limits = {Strategy.SURGE: RollingLimits(1, 0), Strategy.REPLACE: RollingLimits(0, 1)}
-    return limits.get(strategy)
 
 
 def choose_strategy(spec: InferenceServiceSpec, layout: Layout, snapshot: Snapshot) -> tuple[Strategy, str]:

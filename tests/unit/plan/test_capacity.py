@@ -1,11 +1,11 @@
-"""What is free, for whom, and which pods are on their way."""
+"""What is free, and for whom."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from stoker.plan.capacity import PodCounts, count_pods, free_by_node, room_for_pods
+from stoker.plan.capacity import room_for_pods
 from stoker.plan.snapshot import NodeView, PodView, Snapshot
 from tests.builders.layouts import GIB, planned
 from tests.builders.specs import H100, SpecBuilder, a_spec
@@ -24,37 +24,16 @@ def room(spec: SpecBuilder, seen: Snapshot) -> int:
     return room_for_pods(spec.build(), planned(spec), seen)
 
 
-def test_N9_pending_pods_are_on_their_way_and_unschedulable_ones_are_not() -> None:
-    pods = (
-        a_pod("ready", node="a", ready=True),
-        a_pod("loading", node="a"),
-        a_pod("pending"),
-        a_pod("refused", unschedulable="0/3 nodes are available: 3 Insufficient nvidia.com/gpu."),
-        a_pod("ending", node="a", ready=True, terminating=True),
-        a_pod("evicted", node="a", phase="Failed"),
-    )
-    counts = count_pods(pods)
-    assert counts == PodCounts(ready=1, starting=1, pending=1, unschedulable=1)
-    assert counts.on_the_way == 2
-
-
-def test_free_gpus_by_node() -> None:
-    seen = snapshot(
-        a_node("a", gpus=8),
-        a_node("b", gpus=4),
-        a_node("c", gpus=2),
-        a_node("down", gpus=8, ready=False),
-        a_node("cordoned", gpus=8, schedulable=False),
-        held={"a": {GPU: 3}, "b": {GPU: 4}, "c": {GPU: 5}},
-    )
-    assert free_by_node(seen, GPU) == {"a": 5, "b": 0, "c": 0}
-
-
 def test_room_is_counted_by_node_not_by_the_sum() -> None:
     seen = snapshot(a_node("a", gpus=8), a_node("b", gpus=8), held={"a": {GPU: 5}, "b": {GPU: 5}})
     assert room(a_spec().on(H100).tensor(4), seen) == 0
     assert room(a_spec().on(H100).tensor(2), seen) == 2
     assert room(a_spec().on(H100), seen) == 6
+
+
+def test_a_node_that_holds_more_than_it_has_takes_no_room_from_others() -> None:
+    seen = snapshot(a_node("a", gpus=8), a_node("b", gpus=2), held={"b": {GPU: 5}})
+    assert room(a_spec().on(H100), seen) == 8
 
 
 def test_pods_that_wait_take_their_room_first() -> None:

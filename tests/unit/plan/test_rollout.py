@@ -2,7 +2,7 @@
 
 import pytest
 
-from stoker.plan.rollout import RollingLimits, Strategy, choose_strategy, rolling_limits
+from stoker.plan.rollout import Strategy, choose_strategy
 from stoker.plan.snapshot import NodeView, Snapshot
 from tests.builders.layouts import GIB, planned
 from tests.builders.specs import H100, SpecBuilder, a_spec
@@ -88,9 +88,3 @@ def test_N18_engines_on_the_cpu_by_cpu_and_memory() -> None:
     free, full = a_node(memory_bytes=64 * GIB), a_node(memory_bytes=4 * GIB)
     assert chosen(spec, free) == (Strategy.SURGE, "CPU and memory of one more replica are free")
     assert chosen(spec, full)[0] is Strategy.RECREATE
-
-
-def test_limits_are_numbers_of_pods() -> None:
-    assert rolling_limits(Strategy.SURGE) == RollingLimits(max_surge=1, max_unavailable=0)
-    assert rolling_limits(Strategy.REPLACE) == RollingLimits(max_surge=0, max_unavailable=1)
-    assert rolling_limits(Strategy.RECREATE) is None

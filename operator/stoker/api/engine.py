@@ -97,15 +97,16 @@ class Accelerator(ApiModel):
     table of known GPUs."""
     memory_fraction: Fraction | None = None
     """Fraction of the memory of one GPU that the engine may use for weights, activations and KV cache, above 0 and at
-    most 1, such as "0.9". The context of CUDA lies beside it: a fraction that leaves it no room is refused. Absent:
-    "0.9"."""
+    most 1, such as "0.9". The context of CUDA lies beside it: a fraction that leaves it no room is refused. Only
+    with vLLM: llama.cpp takes what it needs. Absent: "0.9"."""
 
 
 class Quantization(ApiModel):
     """How weights and KV cache are stored. The engine's version decides which methods exist."""
 
     weights: MethodName | None = None
-    """Quantization of the weights by the engine's own name, such as fp8. Absent: as the checkpoint has them."""
+    """Quantization of the weights by the engine's own name, such as fp8. Only with vLLM: llama.cpp finds it in the
+    file. Absent: as the checkpoint has them."""
     kv_cache: MethodName | None = None
     """Data type of the KV cache by the engine's own name, such as fp8 (vLLM) or q8_0 (llama.cpp). Absent: that of the
     model."""
@@ -136,20 +137,22 @@ class Batching(ApiModel):
     max_batched_tokens: Tokens | None = None
     """Most tokens that one step computes. Absent: the engine's own choice."""
     chunked_prefill: Switch | None = None
-    """Whether long prompts are computed in pieces between other requests' tokens. Absent: the engine's own choice."""
+    """Whether long prompts are computed in pieces between other requests' tokens. Only with vLLM. Absent: the engine's
+    own choice."""
     max_queued: Count | None = None
-    """Most requests that wait; further ones are refused with 503. Absent: twice maxSequences, where the engine's
-    version can limit it."""
+    """Most requests that wait; further ones are refused with 503. Only with vLLM. Absent: twice maxSequences,
+    where the engine's version can limit it."""
     scheduling: Scheduling | None = None
-    """FCFS takes requests as they come, Priority by the field priority of the request. Absent: FCFS."""
+    """FCFS takes requests as they come, Priority by the field priority of the request. Only with vLLM.
+    Absent: FCFS."""
 
 
 class Execution(ApiModel):
     """How the engine computes."""
 
     cuda_graphs: Switch | None = None
-    """Whether steps are captured as CUDA graphs: faster decoding for memory and a longer start. Absent: the engine's
-    own choice."""
+    """Whether steps are captured as CUDA graphs: faster decoding for memory and a longer start. Only with vLLM.
+    Absent: the engine's own choice."""
     attention_backend: MethodName | None = None
     """Attention implementation by vLLM's own name, such as FLASH_ATTN. Absent: the engine's own choice."""
     gpu_layers: LayerCount | None = None

@@ -78,7 +78,7 @@ class InferenceServiceSpec(ApiModel):
     execution: Execution | None = None
     """How the engine computes."""
     speculation: Speculation | None = None
-    """Speculative decoding. Absent: none."""
+    """Speculative decoding. Only with vLLM. Absent: none."""
     resources: Resources | None = None
     """CPU and memory of the engine."""
     replicas: Replicas = 1

@@ -128,10 +128,11 @@ class Model(ApiModel):
     hf://owner/name/file.gguf for one file of it; pvc://claim/path for a folder or file on a PersistentVolumeClaim of
     the same namespace."""
     revision: ModelRevision | None = None
-    """Commit, tag or branch of the model's repository on the Hub. A commit pins the weights. Only with hf://."""
+    """Commit, tag or branch of the model's repository on the Hub. A commit pins the weights. Only with hf://
+    and vLLM: llama.cpp downloads the newest."""
     names: Annotated[tuple[ServedName, ...], Field(min_length=1, max_length=8)] | None = None
-    """Names under which the API serves the model; the first is the label of the metrics. Absent: the name of the
-    InferenceService."""
+    """Names under which the API serves the model; the first is the label of the metrics. llama.cpp takes one.
+    Absent: the name of the InferenceService."""
     credentials_secret: Annotated[ObjectName | None, Reference("Secret", Effect.NEXT_START)] = None
     """Name of a Secret in the same namespace whose key HF_TOKEN holds a token of the Hugging Face Hub. Only with
     hf://."""

@@ -11,8 +11,11 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 INTERNAL_FAULT = 70
 """Exit code of a fault of this program (``EX_SOFTWARE``)."""
 
+OUTPUT_FAULT = 74
+"""Exit code where standard output takes nothing (``EX_IOERR``)."""
+
 _LINES = "one line for each fault on standard error"
-_OTHERS = f"2 bad usage; {INTERNAL_FAULT} a fault of this program"
+_OTHERS = f"2 bad usage; {INTERNAL_FAULT} a fault of this program; {OUTPUT_FAULT} the output cannot be written"
 
 Files = Annotated[
     list[str],
@@ -34,18 +37,40 @@ class Format(StrEnum):
 
 
 def run() -> int:
-    """Run the command line; return the exit code: 0 done, 1 bad input, 2 bad usage, 70 a fault of this program."""
+    """Run the command line; return the exit code.
+
+    0 done, 1 bad input, 2 bad usage, 70 a fault of this program, 74 the output cannot be written.
+    """
+    from stoker.cli.output import one_line
+
+    if sys.stdout is None:
+        return _cannot_write("it is closed")
+    try:
+        code = _code_of_command()
+        sys.stdout.flush()
+    except OSError as error:  # those of inputs are told as faults of their files
+        sys.stdout = None  # at its end Python would try once more, and say so its own way
+        if isinstance(error, BrokenPipeError):
+            return 1  # whoever reads has seen enough
+        return _cannot_write((error.strerror or type(error).__name__).lower())
+    except Exception as error:
+        message = one_line(f"{type(error).__name__}: {error}")
+        print(f"stoker: a fault of this program, please report it: {message}", file=sys.stderr)
+        return INTERNAL_FAULT
+    return code
+
+
+def _code_of_command() -> int:
     try:
         app()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except Exception as error:
-        from stoker.cli.output import one_line
-
-        message = one_line(f"{type(error).__name__}: {error}")
-        print(f"stoker: a fault of this program, please report it: {message}", file=sys.stderr)
-        return INTERNAL_FAULT
     return 0
+
+
+def _cannot_write(why: str) -> int:
+    print(f"stoker: the output cannot be written: {why}", file=sys.stderr)
+    return OUTPUT_FAULT
 
 
 @app.command(epilog=f"Exit code: 0 printed; 1 bad input, or a layout that does not fit: {_LINES}; {_OTHERS}")

@@ -1,9 +1,12 @@
 """Files that people hand in, read with bounds: what cannot be read comes back as one fault, never as a traceback.
 
-YAML is read as Kubernetes reads it: time stamps stay strings, a key that stands twice is a fault. Nesting, the number
-of values and what aliases expand to are bounded before anything is built.
+YAML is read as Kubernetes reads it (``stoker.cli.scalars``); a key that stands twice is a fault. Nesting, the number of
+values and what aliases expand to are bounded before anything is built.
 """
 
+import errno
+import math
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +15,12 @@ from typing import Any, Final
 import yaml
 
 from stoker.api.faults import Fault, join
+from stoker.cli.scalars import Loader
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 1_000_000
+MAX_DIGITS: Final = 100
+"""Longest number: Python writes no number out that has thousands of them."""
 MEBIBYTE: Final = 2**20
 
 
@@ -24,16 +30,6 @@ class UnusableError(Exception):
     def __init__(self, *faults: Fault) -> None:
         super().__init__("; ".join(map(str, faults)))
         self.faults = faults
-
-
-class _Loader(yaml.CSafeLoader):
-    """The safe loader without implicit time stamps: ``2026-01-31T12:00:00Z`` is a string to Kubernetes."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def read_text(name: str, limit_bytes: int) -> str:
@@ -60,11 +56,11 @@ def yaml_documents(text: str) -> list[Any]:
     """Return the documents of a YAML text, empty ones left out. Raises ``UnusableError``."""
     try:
         _check_events(text)
-        nodes = [node for node in yaml.compose_all(text, _Loader) if node is not None]
+        nodes = [node for node in yaml.compose_all(text, Loader) if node is not None]
         faults = [fault for node in nodes for fault in _duplicate_keys(node, "")]
         if faults:
             raise UnusableError(*faults)
-        documents = [document for document in yaml.load_all(text, _Loader) if document is not None]
+        documents = [document for document in yaml.load_all(text, Loader) if document is not None]
     except yaml.YAMLError as error:
         raise UnusableError(_broken(error, text)) from None
     except (ValueError, OverflowError) as error:
@@ -76,6 +72,8 @@ def yaml_documents(text: str) -> list[Any]:
 
 def _read(name: str, limit_bytes: int) -> bytes:
     if name == "-":
+        if sys.stdin is None:  # it was closed when the program began
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return sys.stdin.buffer.read(limit_bytes + 1)
     with Path(name).open("rb") as file:
         return file.read(limit_bytes + 1)
@@ -86,7 +84,7 @@ def _check_events(text: str) -> None:
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = []
     values = 0
-    for event in yaml.parse(text, _Loader):
+    for event in yaml.parse(text, Loader):
         if isinstance(event, yaml.DocumentStartEvent):
             sizes = {}
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -159,6 +157,14 @@ def _check_json(value: object, path: str = "") -> None:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             _check_json(item, join(path, index))
+    elif isinstance(value, int | float) and (problem := _number_problem(value)):
+        raise UnusableError(Fault(path or "document", problem, "write another number"))
     elif value is not None and not isinstance(value, str | bool | int | float):
         problem = f"is a YAML {type(value).__name__}, which Kubernetes does not know"
         raise UnusableError(Fault(path or "document", problem, "write a string, in quotes"))
+
+
+def _number_problem(value: float) -> str | None:
+    if isinstance(value, int):
+        return f"is a number of more than {MAX_DIGITS} digits" if abs(value) >= 10**MAX_DIGITS else None
+    return None if math.isfinite(value) else "is no number that JSON can hold"

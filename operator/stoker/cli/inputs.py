@@ -75,7 +75,7 @@ def read_nodes(file: str) -> tuple[NodeView, ...]:
 def _nodes(document: object, number: int) -> Iterator[Mapping[str, Any]]:
     path = "" if number == 1 else f"document {number}"
     kind = document.get("kind") if isinstance(document, Mapping) else None
-    if isinstance(document, Mapping) and kind in {"List", "NodeList"}:
+    if isinstance(document, Mapping) and kind in ("List", "NodeList"):
         items = document.get("items")
         for index, item in enumerate(items if isinstance(items, Sequence) else ()):
             yield _node(item, join(path, "items", index))

@@ -304,6 +304,7 @@ def test_a_bad_model_config_gets_a_line(command: Any, tmp_path: Path, text: str)
         "x",
         "kind: List\nitems: 5",
         "kind: List\nitems: [5]",
+        "kind: [List]",
         "kind: Node",
         "kind: Node\nmetadata: {name: 5}",
         "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: [1]}",
@@ -353,6 +354,26 @@ def test_a_reader_that_goes_away_sees_no_traceback(tmp_path: Path) -> None:
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
         process.wait(timeout=60)
+
+
+@pytest.mark.parametrize("verb", ["render", "plan", "version"])
+@pytest.mark.parametrize(("where", "why"), [("/dev/full", "no space left on device"), ("&-", "it is closed")])
+def test_output_that_cannot_be_written_is_no_fault_of_the_program(
+    tmp_path: Path, verb: str, where: str, why: str
+) -> None:
+    file = [] if verb == "version" else ["-f", write(tmp_path, a_spec())]
+    shell = ["sh", "-c", f'"$@" >{where}', "sh", sys.executable, "-c", PROGRAM, verb, *file]
+    environment = {**os.environ, "PYTHONPATH": "operator"}
+    result = subprocess.run(shell, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stderr) == (74, f"stoker: the output cannot be written: {why}\n")
+
+
+def test_standard_input_that_is_closed_cannot_be_read() -> None:
+    shell = ["sh", "-c", '"$@" <&-', "sh", sys.executable, "-c", PROGRAM, "plan", "-f", "-"]
+    environment = {**os.environ, "PYTHONPATH": "operator"}
+    result = subprocess.run(shell, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    (line,) = fault_lines((result.returncode, result.stdout, result.stderr))
+    assert line["problem"] == "cannot be read: bad file descriptor"
 
 
 def test_a_fault_of_the_program_is_one_line() -> None:

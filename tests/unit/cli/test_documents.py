@@ -34,6 +34,9 @@ BROKEN = {
     "a set": ("!!set {a, b}", "is a YAML set"),
     "a date by tag": ("a: !!timestamp 2026-01-31", "a: is a YAML date"),
     "a broken date by tag": ("a: !!timestamp 2026-99-99", "month"),
+    "no date at all by tag": ("a: !!timestamp soon", "no time stamp"),
+    "a number of many digits": (f"a: [0x{'f' * 6000}]", "a[0]: is a number of more than 100 digits"),
+    "infinity": ("a: {b: .inf}", "a.b: is no number that JSON can hold"),
     "a number as key": ("1: x", 'write it in quotes: "1"'),
     "a list as key": ("? [a, b]\n: 1", "unhashable"),
     "a huge number": (f"a: {'9' * 10_000}", "cannot be read"),
@@ -70,8 +73,14 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("a: 1\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
         ("a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n", [{"a": {"x": 1}, "b": {"x": 1, "y": 2}}]),
         ('{"a": [true, null, "x"]}', [{"a": [True, None, "x"]}]),
+        ("a: [12:30, 1:02:03.5, -1:30]", [{"a": ["12:30", "1:02:03.5", "-1:30"]}]),
+        ("a: =\n=: b", [{"a": "=", "=": "b"}]),
+        ("a: [1e3, 1.5e3, .5, 5., 1_000, 0x1F, 0b11, 0o17, 017, -0, +1, 0]",
+         [{"a": [1000.0, 1500.0, 0.5, 5.0, 1000, 31, 3, 15, 15, 0, 1, 0]}]),
+        ("a: [1e, e3, ., _1, 0x, 1.2.3, 80Gi, 500m]",
+         [{"a": ["1e", "e3", ".", "_1", "0x", "1.2.3", "80Gi", "500m"]}]),
     ],
-)
+)  # fmt: skip
 def test_good_yaml_is_read_as_kubernetes_reads_it(text: str, expected: list[Any]) -> None:
     assert yaml_documents(text) == expected
 

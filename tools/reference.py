@@ -36,8 +36,8 @@ def api_reference() -> str:
     return "".join(parts)
 
 
-REFERENCES_HEAD = """Each reference to another object has one declared effect when that object changes. A change is noticed
-within a minute, the creation of one that was missing within 10 seconds.
+REFERENCES_HEAD = """Each reference to another object has one declared effect when that object changes. A change is
+noticed within a minute, the creation of one that was missing within 10 seconds.
 
 | field | refers to | effect |
 |---|---|---|

@@ -62,7 +62,7 @@ class Operator:
         self.elector.on_change = self._on_leadership
         self._client = ungated.gated(self.elector)
         self.discovery = Discovery(self._client, self._on_capabilities, next(iter(options.namespaces), None))
-        self._references = ReferenceReader(self._client, self._add, self.elector.leads)
+        self._references = ReferenceReader(self._client, self._add, lambda: self.elector.led)
         self._logs = LogReader(self._client, self._add)
         self._upkeep = self._make_upkeep(resources)
         self._reconciler = Reconciler(self._parts(identity))
@@ -103,7 +103,7 @@ class Operator:
         if not self._complete:
             self._complete = True
             log.info("everything has been listed", extra={"services": len(self.cache.services)})
-            self._set_working(self.elector.leads())
+            self._set_working(self.elector.led)
 
     # ---- life -------------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Operator:
         """Return what makes this process unfit to go on: silent watch streams, a queue that does not move."""
         now = self._loop.time()
         found = [f"the watch of {kind} is silent" for kind in self.expectations.silent_kinds(now)]
-        oldest = self.queue.oldest_seconds() if self.elector.leads() and self._complete else 0.0
+        oldest = self.queue.oldest_seconds() if self.elector.led and self._complete else 0.0
         if oldest > STUCK_SECONDS and now - self._last_result_at > STUCK_SECONDS:
             found.append(f"a service has waited for {oldest:.0f} s and nothing is being done")
         return found
@@ -164,7 +164,7 @@ class Operator:
 
     def _add(self, key: ServiceKey, delay_seconds: float = 0.0) -> None:
         """Queue a key; a replica that does not lead queues nothing, and looks at everything when it begins to lead."""
-        if self._complete and self.elector.leads():
+        if self._complete and self.elector.led:
             if delay_seconds:
                 self.queue.add_after(key, delay_seconds)
             else:
@@ -196,7 +196,7 @@ class Operator:
         self._crd_gap = capabilities.crd_outdated
         if self._crd_gap:
             log.warning("CRDOutdated", extra={"problem": f"the served schema lacks {self._crd_gap}"})
-        if self._complete and self.elector.leads():
+        if self._complete and self.elector.led:
             self._add_all()
 
     def _on_leadership(self, leads: bool) -> None:

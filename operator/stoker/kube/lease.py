@@ -90,7 +90,9 @@ class Elector:
         self._namespace, self._name = namespace, name
         self.state = LeaseState(identity)
         self.on_change: Callable[[bool], None] = lambda leads: None
-        self._led = False
+        self.led = False
+        """Whether ``on_change`` was last told that leadership has begun. A renewal that is late does not end it: nothing
+        may be written for a while, and what happens in that while must not be missed."""
 
     def leads(self) -> bool:
         """Return whether we may write now."""
@@ -142,8 +144,8 @@ class Elector:
 
     def _announce(self) -> None:
         leads = self.leads()
-        if leads != self._led:
-            self._led = leads
+        if leads != self.led:
+            self.led = leads
             log.info("leadership begins" if leads else "leadership ends", extra={"identity": self.state.identity})
             self.on_change(leads)
 

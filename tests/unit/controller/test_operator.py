@@ -17,6 +17,7 @@ from stoker.kube.discovery import Capabilities
 from stoker.kube.errors import Forbidden
 from stoker.kube.expectations import Expectation
 from stoker.kube.held import ForeignHeld
+from stoker.kube.lease import RENEW_DEADLINE_SECONDS
 from stoker.kube.naming import Named
 from stoker.kube.references import _Read
 from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, NODE, POD
@@ -34,6 +35,7 @@ async def operator() -> AsyncIterator[Operator]:
     found = Operator(options, Configuration(), (INFERENCE_SERVICE, DEPLOYMENT, POD))
     found.seen("InferenceService", an_object("InferenceService", uid="svc", spec={}))
     found.elector.state.renewed(found._loop.time())
+    found.elector.led = True
     found._complete = True
     yield found
     found.elector.state.lost()  # there is no Lease to give back
@@ -76,7 +78,31 @@ async def test_the_references_of_a_service_that_is_gone_are_not_read_any_more(op
 async def test_a_replica_that_does_not_lead_reads_no_references(operator: Operator) -> None:
     assert operator._references._leads()
     operator.elector.state.lost()
+    operator.elector._announce()
     assert not operator._references._leads()
+
+
+@pytest.fixture
+async def late(operator: Operator) -> Operator:
+    """A leader that stood still, or whose renewal takes long: it may not write, and leads on once it has renewed."""
+    operator.elector.state.renewed(operator._loop.time() - RENEW_DEADLINE_SECONDS)
+    assert not operator.elector.leads()
+    return operator
+
+
+async def test_what_is_seen_while_a_renewal_is_late_is_not_lost(late: Operator) -> None:
+    late.seen("Deployment", a_child(5))
+    assert late.queue.core.delayed == 1
+
+
+async def test_references_are_not_forgotten_while_a_renewal_is_late(late: Operator) -> None:
+    assert late._references._leads()
+
+
+async def test_a_leader_that_has_listed_everything_while_a_renewal_is_late_works(late: Operator) -> None:
+    late._complete = False
+    late.complete()
+    assert late.queue.core.take(late._loop.time()) == KEY
 
 
 async def test_keys_that_a_full_queue_refused_are_queued_when_it_is_empty(operator: Operator) -> None:

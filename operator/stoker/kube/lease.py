@@ -91,8 +91,8 @@ class Elector:
         self.state = LeaseState(identity)
         self.on_change: Callable[[bool], None] = lambda leads: None
         self.led = False
-        """Whether ``on_change`` was last told that leadership has begun. A renewal that is late does not end it: nothing
-        may be written for a while, and what happens in that while must not be missed."""
+        """Whether ``on_change`` was last told that leadership has begun. A renewal that is late does not end it:
+        nothing may be written for a while, and what happens in that while must not be missed."""
 
     def leads(self) -> bool:
         """Return whether we may write now."""

@@ -174,7 +174,8 @@ def up_to_date(view: View) -> Verdicted:
         return found
     lost = f"CRDOutdated: the served CustomResourceDefinition lacks {gap} or more, and drops what is written there"
     remedy = "upgrade the CustomResourceDefinition with the operator, then apply the manifest again"
-    return replace(found, message=f"{found.message}; {lost}; {remedy}")
+    told = f"; {lost}; {remedy}"
+    return replace(found, message=bounded(found.message, MAX_MESSAGE_BYTES - len(told.encode())) + told)
 
 
 def _up_to_date(view: View) -> Verdicted:

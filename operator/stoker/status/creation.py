@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stoker.status.case import Diagnosis
-from stoker.status.text import bounded, redacted
+from stoker.status.text import bounded, passed_on
 
 _POD_NAME = re.compile(r'^(?:error creating: )?pods "[^"]{1,253}" is forbidden: ', re.IGNORECASE)
 """The name of a pod that never was; it differs with every try."""
@@ -85,6 +85,6 @@ def child_not_applied(what: str, said: str) -> Diagnosis:
 def _diagnose(what: str, said: str, otherwise: str) -> Diagnosis:
     for refusal in _REFUSALS:
         if found := refusal.pattern.search(said):
-            message = f"{what} cannot be made: {redacted(said)}; {refusal.remedy(found)}"
+            message = f"{what} cannot be made: {passed_on(said)}; {refusal.remedy(found)}"
             return Diagnosis(refusal.reason, bounded(message), refusal.stalled)
-    return Diagnosis(otherwise, bounded(f"{what} cannot be made yet: {redacted(said)}"), stalled=False)
+    return Diagnosis(otherwise, bounded(f"{what} cannot be made yet: {passed_on(said)}"), stalled=False)

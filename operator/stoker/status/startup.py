@@ -5,7 +5,7 @@ import re
 from stoker.api.faults import join
 from stoker.plan.snapshot import ContainerView
 from stoker.status.case import AGENT, Case, Diagnosis
-from stoker.status.text import bounded, redacted, word
+from stoker.status.text import bounded, passed_on, redacted, word
 
 _PULL_REASONS = {
     "ErrImagePull",
@@ -94,10 +94,11 @@ def container_not_started(case: Case) -> Diagnosis | None:
     for container in case.pod.containers:
         reason = container.waiting_reason if container.waiting_reason in _START_REASONS else container.terminated_reason
         if reason in _START_REASONS:
-            said = redacted(container.waiting_message or container.last_words or reason)
+            said = container.waiting_message or container.last_words or reason
             missing = bool(_NO_PROGRAM.search(said))
             what = "is not an image of this engine" if missing else "does not start"
-            message = f"the {container.name}'s image {what}: {said}; correct spec.engine.image or spec.engine.name"
+            remedy = "correct spec.engine.image or spec.engine.name"
+            message = f"the {container.name}'s image {what}: {passed_on(said)}; {remedy}"
             return Diagnosis("ContainerNotStarted", bounded(message), stalled=missing)
     return None
 
@@ -108,7 +109,7 @@ def refused_by_node(case: Case) -> Diagnosis | None:
     pod = case.pod
     if pod.phase != "Failed" or not pod.reason:
         return None
-    where, said = f"node {pod.node or 'unknown'}", redacted(pod.message or pod.reason)
+    where, said = f"node {pod.node or 'unknown'}", passed_on(pod.message or pod.reason)
     if pod.reason == "UnexpectedAdmissionError":
         hint = "its device plugin could not hand out the GPUs: look at the plugin's log, and at sharing on that node"
         return Diagnosis(pod.reason, bounded(f"{where} refused the pod: {said}; {hint}"), stalled=False)

@@ -48,6 +48,8 @@ _TRACE = re.compile(
 """Lines of a traceback under its last one, and what Python says of leaks at its end: they name no cause."""
 _CORE_FAILED = re.compile(r"Engine core initialization failed|EngineCore encountered an issue")
 MAX_LINE_BYTES = 400
+MAX_SAID_BYTES = 600
+"""What a message passes on of the words of others: the way out stands behind them, and must not be cut off."""
 KEPT_BYTES = 2048
 """What the kubelet keeps of the end of a log; at this length the first line has lost its beginning."""
 
@@ -66,6 +68,11 @@ def _printable(text: str) -> str:
 def redacted(text: str) -> str:
     """Return ``text`` with everything that looks like a credential replaced: tokens, keys, passwords in URLs."""
     return _SECRETS.sub("[redacted]", text)
+
+
+def passed_on(said: str) -> str:
+    """Return what another component said, without credentials, short enough to leave room for the way out."""
+    return bounded(redacted(said), MAX_SAID_BYTES)
 
 
 def word(text: str, otherwise: str) -> str:

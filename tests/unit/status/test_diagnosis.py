@@ -11,7 +11,18 @@ from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
 from stoker.status.creation import child_not_applied, pods_not_created
 from stoker.status.diagnosis import POLICIES, diagnose
 from tests.builders import last_words as said
-from tests.builders.failures import HELD, KNOWN, NODES, REFUSED, Known, a_container, crashed, unplaced
+from tests.builders.failures import (
+    HELD,
+    KNOWN,
+    NODES,
+    REFUSED,
+    Known,
+    a_container,
+    crashed,
+    refused,
+    unplaced,
+    waiting,
+)
 from tests.builders.layouts import a_layout
 from tests.builders.specs import H100, a_spec
 from tests.builders.views import a_node, a_pod
@@ -136,6 +147,26 @@ def test_a_child_that_is_refused_is_named() -> None:
     assert (diagnosis.reason, diagnosis.stalled) == ("ChildRefused", True)
     assert "Deployment/chat" in diagnosis.message
     assert "csi.driver: Required value" in diagnosis.message
+
+
+LONG = " and more" * 400
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "remedy"),
+    [
+        (child_not_applied("Deployment/chat", said.INVALID + LONG), "correct the field of spec.pod"),
+        (pods_not_created((f"pods is forbidden: exceeded quota: q, requested: requests.cpu=1{LONG}",)), "lower spec."),
+        (diagnose(Case(waiting("RunContainerError", f"exec failed: no such file or directory{LONG}"))), "spec.engine."),
+        (diagnose(Case(refused("Evicted", f"The node was low on memory{LONG}"))), "raise spec.resources.memory"),
+        (diagnose(Case(refused("UnexpectedAdmissionError", f"Allocate failed{LONG}"))), "device plugin"),
+    ],
+)
+def test_the_way_out_outlives_however_much_others_said(diagnosis: Diagnosis | None, remedy: str) -> None:
+    assert diagnosis is not None
+    assert remedy in diagnosis.message
+    assert "..." in diagnosis.message
+    assert len(diagnosis.message) <= 1024
 
 
 def test_a_child_that_could_not_be_sent_is_tried_again() -> None:

@@ -362,6 +362,13 @@ def test_N7_an_older_crd_is_told_in_a_message_and_moves_no_condition(seen: Seen)
     assert "CRDOutdated" not in str(seen.status())
 
 
+def test_N7_an_older_crd_is_told_however_many_faults_there_are() -> None:
+    finding = Finding("InvalidSpec", "spec.pod: is wrong; correct it | " * 100, stalled=True)
+    told = message(Seen(findings=(finding,), crd_outdated="spec.warmup").status(), "UpToDate")
+    assert "CRDOutdated: the served CustomResourceDefinition lacks spec.warmup" in told
+    assert told.endswith("then apply the manifest again")
+
+
 def test_N7_nodes_that_may_not_be_listed_are_told_where_the_device_is_not_known() -> None:
     layout = a_layout(verdict=Verdict.UNKNOWN, reasons=("no node has the label; set spec.accelerator.memory",))
     assert "role does not allow" in message(Seen(layout=layout, nodes_are_known=False).status(), "Fits")

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from clusters.controlplane import ControlPlane
+from clusters.ports import free_ports
 from stoker.kube.client import Client, Selection
 from stoker.kube.errors import NotFound
 from stoker.kube.permissions import LEASE_NAME
@@ -33,7 +34,7 @@ USER = f"system:serviceaccount:{SYSTEM}:stoker-operator"
 RIGHTS = {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 READS = {"get", "list", "watch"}
 WAIT_SECONDS = 60.0
-HEALTH_PORTS = {"operator-0": 18180, "operator-1": 18181}
+HEALTH_PORTS = dict(zip(("operator-0", "operator-1"), free_ports(2), strict=True))
 
 Json = dict[str, Any]
 

@@ -153,6 +153,23 @@ def test_a_pod_monitor_is_rendered_only_when_asked_for(documents: list[dict[str,
     assert "metrics" in {port["name"] for port in ports}
 
 
+def test_its_budget_lets_one_of_its_two_pods_go(documents: list[dict[str, Any]]) -> None:
+    deployment, budget = only(documents, "Deployment")["spec"], only(documents, "PodDisruptionBudget")["spec"]
+    assert (deployment["replicas"], budget["maxUnavailable"]) == (2, 1)
+    assert budget["selector"] == deployment["selector"]
+    assert not [each for each in chart.render({"replicas": 1}) if each["kind"] == "PodDisruptionBudget"]
+
+
+def test_its_probes_ask_the_ports_that_the_operator_listens_on(documents: list[dict[str, Any]]) -> None:
+    container = only(documents, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+    told = {each["name"]: each.get("value") for each in container["env"]}
+    assert ports == {"health": told["STOKER_HEALTH_PORT"], "metrics": told["STOKER_METRICS_PORT"]}
+    asked = {probe: container[f"{probe}Probe"]["httpGet"] for probe in ("startup", "liveness", "readiness")}
+    health, metrics = {"path": "/healthz", "port": "health"}, {"path": "/metrics", "port": "metrics"}
+    assert asked == {"startup": health, "liveness": health, "readiness": metrics}
+
+
 def test_it_runs_two_replicas_under_pod_security_restricted(plane: ControlPlane, installed: str) -> None:
     plane.apply(node("operator-node").build())
     plane.kubectl(

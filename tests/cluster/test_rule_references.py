@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from typing import Any
 
@@ -43,17 +42,19 @@ async def test_N19_a_changed_secret_of_a_variable_rolls_and_a_changed_credential
     await stage.until_ready(team)
     for name, change in (("credential", {"HF_TOKEN": "dDI="}), ("rolls", {"unused": "eTI="})):
         await stage.client.merge_patch(SECRET, team, name, {"data": change}, "a-user")
-    await asyncio.sleep(1.0)
-    before = await stage.pods(team)
+    await stage.change(team, "chat", replicas=2)  # what a changed spec names is read again at once
+    await stage.until_ready(team)
+    assert await revisions(stage, team) == 1
+    before = {pod["metadata"]["uid"] for pod in await stage.pods(team)}
     await stage.client.merge_patch(SECRET, team, "rolls", {"data": {"k": "Mg=="}}, "a-user")
 
     async def rolled() -> bool:
-        now = await stage.pods(team)
-        return bool(now) and now[0]["metadata"]["uid"] != before[0]["metadata"]["uid"]
+        now = {pod["metadata"]["uid"] for pod in await stage.pods(team)}
+        return bool(now) and not now & before
 
     await until(rolled, "new pods", AGAIN_SECONDS)
     await stage.until_ready(team)
-    assert await revisions(stage, team) == 2  # one for the spec, one for the key that a variable takes
+    assert await revisions(stage, team) == 2
     stored = await stage.every(CONTROLLER_REVISION, team)
     assert "Mg==" not in str(stored)
 

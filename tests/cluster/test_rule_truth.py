@@ -36,11 +36,13 @@ async def test_N4_counts_of_a_generation_that_the_deployment_controller_has_not_
     try:
         await stage.change(team, "chat", context={"maxLength": 4096})
         await stage.until_condition(team, "Ready", "False")
+        await stage.until_quiet(3.0, team)  # everything is said that can be said of what is known
         deployment = await stage.child("Deployment", team)
         assert deployment is not None
         assert deployment["status"]["observedGeneration"] < deployment["metadata"]["generation"]
-        assert deployment["status"]["readyReplicas"] == 1
-        assert (await stage.condition(team, "Available"))["status"] == "True"
+        assert deployment["status"]["readyReplicas"] == deployment["status"]["updatedReplicas"] == 1
+        states = {type_: (await stage.condition(team, type_))["status"] for type_ in ("Available", "UpToDate", "Ready")}
+        assert states == {"Available": "True", "UpToDate": "False", "Ready": "False"}
     finally:
         stage.plane.resume_process("kube-controller-manager")
     await stage.until_ready(team)

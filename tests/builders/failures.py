@@ -56,10 +56,11 @@ class Known:
     layout: Layout = field(default_factory=a_layout)
     nodes: tuple[NodeView, ...] = ()
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    ending: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def case(self) -> Case:
         """The case as the chain sees it."""
-        return Case(self.pod, self.spec.build(), self.layout, self.nodes, self.held)
+        return Case(self.pod, self.spec.build(), self.layout, self.nodes, self.held, ending=self.ending)
 
 
 def unplaced(message: str, gpus: int = 0) -> PodView:
@@ -79,6 +80,10 @@ KNOWN: Mapping[str, Known] = {
         unplaced(said.NO_GPU_FREE, gpus=2), "Unschedulable",
         ("2 nvidia.com/gpu on one node", "gpu-b has 1 of 4 free, gpu-a has 0 of 4 free", "lower spec.replicas"),
         stalled=False, nodes=NODES, held=HELD,
+    ),
+    "GPUs that the service's own ending pods hold": Known(
+        unplaced(said.NO_GPU_FREE, gpus=2), "WaitingForEndingPods", ("on gpu-b", "starts when they are gone"),
+        stalled=False, nodes=NODES, held=HELD, ending={"gpu-b": {"nvidia.com/gpu": 1}},
     ),
     "more GPUs than any node has": Known(
         unplaced(said.NO_GPU_FREE, gpus=8), "Unschedulable",

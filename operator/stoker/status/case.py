@@ -37,6 +37,8 @@ class Case:
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     held_is_known: bool = True
     nodes_are_known: bool = True
+    ending: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What pods of the same service that are ending still hold, by node and resource; ``held`` counts it too."""
 
     def container(self, name: str) -> ContainerView | None:
         """Return the state of a container; None before the kubelet has told any."""

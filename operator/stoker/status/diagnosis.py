@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from stoker.plan.snapshot import Snapshot
+from stoker.plan.snapshot import PodView, Snapshot
 from stoker.status import scheduling, startup, words
 from stoker.status.case import Case, Diagnosis, Policy
 from stoker.status.creation import pods_not_created
@@ -12,6 +12,7 @@ POLICIES: tuple[Policy, ...] = (
     startup.refused_by_node,
     scheduling.claim_missing,
     scheduling.volume_unbound,
+    scheduling.waits_for_ending_pods,
     scheduling.unschedulable,
     startup.image_not_pulled,
     startup.object_missing,
@@ -34,6 +35,7 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
     What somebody has to act on goes before what passes; a pod that exists says more than one that could not be made.
     """
     key = outcome.revision.key if outcome.revision else None
+    ending = _held_by_ending(snapshot.pods)
     cases = [
         Case(
             pod=pod,
@@ -43,6 +45,7 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
             nodes_are_known=snapshot.nodes_are_known,
             held=snapshot.held,
             held_is_known=snapshot.held_is_known,
+            ending=ending,
         )
         for pod in snapshot.pods
         if not pod.ready and not pod.terminating and (key is None or pod.revision == key)
@@ -50,6 +53,17 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
     return _gravest(diagnosis for case in cases if (diagnosis := diagnose(case))) or pods_not_created(
         snapshot.create_failures
     )
+
+
+def _held_by_ending(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
+    """Return what pods that are ending hold, by node and resource."""
+    held: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        if pod.terminating and pod.node is not None:
+            of_node = held.setdefault(pod.node, {})
+            for name, count in pod.requests.items():
+                of_node[name] = of_node.get(name, 0) + count
+    return held
 
 
 def _gravest(diagnoses: Iterable[Diagnosis]) -> Diagnosis | None:

@@ -45,6 +45,27 @@ def volume_unbound(case: Case) -> Diagnosis | None:
     return Diagnosis("VolumeNotBound", f"no volume for the claim of {field}: {_brief(said)}; {hint}", stalled=False)
 
 
+def waits_for_ending_pods(case: Case) -> Diagnosis | None:
+    """There will be room once pods of the same service are gone that are finishing their requests."""
+    if case.pod.unschedulable_message is None or not case.held_is_known:
+        return None
+    node = next((node.name for node in case.nodes if _is_open(case, node) and _will_have_room(case, node)), None)
+    if node is None:
+        return None
+    message = (
+        f"pods of this service that are ending still hold what the pod needs on {node}; it starts when they are gone"
+    )
+    return Diagnosis("WaitingForEndingPods", message, stalled=False)
+
+
+def _will_have_room(case: Case, node: NodeView) -> bool:
+    """Whether a node lacks something for the pod now, and no longer without the pods that are ending."""
+    held, ending = case.held.get(node.name, {}), case.ending.get(node.name, {})
+    free = {name: node.allocatable.get(name, 0) - held.get(name, 0) for name in case.pod.requests}
+    lacking = [name for name, count in case.pod.requests.items() if free[name] < count]
+    return bool(lacking) and all(free[name] + ending.get(name, 0) >= case.pod.requests[name] for name in lacking)
+
+
 def unschedulable(case: Case) -> Diagnosis | None:
     """No node has room, or none that the pod may use."""
     said = case.pod.unschedulable_message

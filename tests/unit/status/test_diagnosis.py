@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stoker.plan.snapshot import NodeView, PodView
+from stoker.plan.snapshot import NodeView, PodView, Snapshot
 from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
 from stoker.status.creation import child_not_applied, pods_not_created
-from stoker.status.diagnosis import POLICIES, diagnose
+from stoker.status.diagnosis import POLICIES, diagnose, diagnose_all
+from stoker.status.outcome import Outcome
 from tests.builders import last_words as said
 from tests.builders.failures import (
     HELD,
@@ -42,7 +43,7 @@ def test_a_diagnosis_needs_neither_spec_nor_layout_nor_nodes(known: Known) -> No
     """A stored spec may have faults, and a layout may be one that this operator cannot read."""
     diagnosis = diagnose(Case(known.pod))
     assert diagnosis is not None
-    assert diagnosis.reason in {known.reason, "CrashLoop"}
+    assert diagnosis.reason in {known.reason, "CrashLoop", "Unschedulable"}
 
 
 def test_every_policy_has_a_case() -> None:
@@ -124,6 +125,24 @@ def test_a_tolerated_node_offers_what_it_has(toleration: dict[str, str]) -> None
     diagnosis = diagnose(Case(unplaced(said.NO_GPU_FREE, gpus=4), spec, a_layout(), (tainted,)))
     assert diagnosis is not None
     assert "tainted has 8 of 8 free" in diagnosis.message
+
+
+@pytest.mark.parametrize(
+    ("held", "old", "ends", "waits"),
+    [(2, 2, True, True), (2, 1, True, False), (2, 2, False, False), (0, 2, True, False)],
+    ids=["enough", "others hold the rest", "it does not end", "there is room, so something else is missing"],
+)
+def test_a_pod_that_waits_for_its_own_predecessors_is_told_to_wait(
+    held: int, old: int, ends: bool, waits: bool
+) -> None:
+    before = replace(a_pod("old", node="open", gpus=old, ready=True, terminating=ends), revision="r0")
+    pods, taken = (unplaced(said.NO_GPU_FREE, gpus=2), before), {"open": {"nvidia.com/gpu": held}}
+    snapshot = Snapshot(a_spec().manifest(), "2026-01-01T00:00:00Z", pods=pods, nodes=(OPEN,), held=taken)
+    diagnosis = diagnose_all(snapshot, Outcome(a_spec().build(), a_layout(), None, (), None, "", 1, False))
+    assert diagnosis is not None
+    assert (diagnosis.reason == "WaitingForEndingPods") is waits
+    assert not diagnosis.stalled
+    assert ("add nodes" in diagnosis.message) is not waits
 
 
 # ---- pods and children that were not taken -------------------------------------------------------------------------

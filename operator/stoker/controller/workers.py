@@ -118,7 +118,7 @@ class Workers:
             log.warning("a reconcile took too long", extra={**context, "again_in_seconds": round(delay, 1)})
             return "timeout"
         except ApiError as problem:
-            delay = self._queue.fail(key)
+            delay = self._queue.fail(key, problem.retry_after_seconds or 0.0)
             log.warning(
                 "a reconcile failed", extra={**context, "problem": problem.message, "again_in_seconds": round(delay, 1)}
             )

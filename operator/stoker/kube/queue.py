@@ -85,12 +85,16 @@ class QueueCore:
             self._ready.setdefault(key, since)
             self._later.pop(key, None)
 
-    def fail(self, key: Key, now: float) -> float:
-        """Queue a key after its back-off, doubled at each failure in a row. Returns the delay in seconds."""
+    def fail(self, key: Key, now: float, at_least_seconds: float = 0.0) -> float:
+        """Queue a key after its back-off, doubled at each failure in a row. Returns the delay in seconds.
+
+        It is no shorter than what the server asked for, within the bound of all delays.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = min(BACKOFF_MAX_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(failures, 16))
         delay *= 1.0 + BACKOFF_JITTER * self.jitter()
+        delay = max(delay, min(at_least_seconds, BACKOFF_MAX_SECONDS))
         self.add_after(key, delay, now)
         return delay
 
@@ -178,9 +182,9 @@ class WorkQueue:
         self.core.done(key)
         self._wake.set()
 
-    def fail(self, key: Key) -> float:
+    def fail(self, key: Key, at_least_seconds: float = 0.0) -> float:
         """Queue a key after its back-off; returns the delay in seconds."""
-        delay = self.core.fail(key, _now())
+        delay = self.core.fail(key, _now(), at_least_seconds)
         self._wake.set()
         return delay
 

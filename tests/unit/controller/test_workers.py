@@ -10,7 +10,7 @@ import pytest
 from stoker.controller import workers
 from stoker.controller.workers import RESULTS, Workers
 from stoker.kube.cache import ServiceKey
-from stoker.kube.errors import Forbidden, NotLeader
+from stoker.kube.errors import Forbidden, NotLeader, Unavailable
 from stoker.kube.queue import QueueCore, WorkQueue
 
 Reconcile = Callable[[ServiceKey], Awaitable[float | None]]
@@ -72,6 +72,18 @@ async def test_N21_a_key_that_fails_backs_off_alone_and_the_workers_live_on(star
     assert queue.core.delayed == 2
     await until(lambda: tries["bug"] >= 2)
     assert tries["good"] == 1
+
+
+async def test_an_overloaded_server_is_left_alone_for_as_long_as_it_asks(start: Start) -> None:
+    tries: list[float] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        tries.append(asyncio.get_running_loop().time())
+        raise Unavailable("too many requests", code=429, retry_after_seconds=1.5)
+
+    start(reconcile, 1).add(("ns", "a"))
+    await until(lambda: len(tries) == 2)
+    assert tries[1] - tries[0] >= 1.5
 
 
 async def test_N21_a_key_that_failed_the_last_time_holds_no_slot_from_the_start(

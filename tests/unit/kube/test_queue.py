@@ -82,6 +82,13 @@ def test_jitter_spreads_the_delays_within_a_fifth() -> None:
     assert QueueCore(jitter=lambda: 1.0).fail("a", 0.0) == pytest.approx(0.6)
 
 
+def test_a_server_that_asks_for_time_gets_it_and_a_longer_back_off_stays() -> None:
+    queue = a_queue()
+    assert queue.fail("a", 0.0, at_least_seconds=30.0) == 30.0
+    assert [queue.fail("a", 0.0, at_least_seconds=1.5) for _ in range(3)] == [1.5, 2.0, 4.0]
+    assert queue.fail("b", 0.0, at_least_seconds=9e9) == BACKOFF_MAX_SECONDS
+
+
 def test_a_success_ends_the_back_off() -> None:
     queue = a_queue()
     for _ in range(5):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
@@ -16,6 +17,8 @@ from stoker.kube.views import CHILD_MANAGER
 from stoker.reconcile.decision import EventIntent
 
 CONTROLLER = "serving.stoker.dev/operator"
+KEPT_SECONDS = 3600.0
+"""How long an API server keeps an event unless told otherwise; what happens again after that is told again."""
 MAX_REMEMBERED = 10_000
 MAX_NOTE_CHARS = 1024
 MAX_NAME_CHARS = 253
@@ -24,19 +27,22 @@ log = logging.getLogger("stoker.events")
 
 
 class EventPoster:
-    """Posts events. The same event of the same object is posted once: its name is made of its content."""
+    """Posts events. While the API server keeps one, the same event of the same object is not posted again.
+
+    The name of an event is made of its content, so that an operator that comes later posts it no second time.
+    """
 
     def __init__(self, client: Client, instance: str) -> None:
         self._client = client
         self._instance = instance[:128]
-        self._posted: OrderedDict[str, None] = OrderedDict()
+        self._posted: OrderedDict[str, float] = OrderedDict()
 
     async def post(self, service: Mapping[str, Any], intents: tuple[EventIntent, ...]) -> None:
         """Post events. Never raises: an event that cannot be posted is not worth a failed reconcile."""
         for intent in intents:
             event = self._event(service, intent)
             name = event["metadata"]["name"]
-            if name in self._posted:
+            if _now() - self._posted.get(name, float("-inf")) < KEPT_SECONDS:
                 continue
             try:
                 await self._client.create(EVENT, event["metadata"]["namespace"], event, CHILD_MANAGER)
@@ -48,7 +54,8 @@ class EventPoster:
             self._remember(name)
 
     def _remember(self, name: str) -> None:
-        self._posted[name] = None
+        self._posted[name] = _now()
+        self._posted.move_to_end(name)
         if len(self._posted) > MAX_REMEMBERED:
             self._posted.popitem(last=False)
 
@@ -80,3 +87,7 @@ class EventPoster:
                 "resourceVersion": metadata["resourceVersion"],
             },
         }
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

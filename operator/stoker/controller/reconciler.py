@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -195,7 +195,7 @@ class Reconciler:
         for children in (first, last):
             if attempt.foreign or attempt.namespace_ends:
                 break  # engines that no Service reaches would only hold GPUs
-            await asyncio.gather(*(self._one(attempt, child, self._parts.writer.ensure, owner) for child in children))
+            await _all_of(self._one(attempt, child, self._parts.writer.ensure, owner) for child in children)
         for ref in decision.delete:
             await self._guarded(attempt, f"{ref.kind}/{ref.name}", self._parts.writer.delete(ref))
         return attempt
@@ -296,6 +296,16 @@ def _is_observed(service: Mapping[str, Any]) -> bool:
     """Return whether the last status was computed for this generation: then a new revision is unlikely."""
     observed = (service.get("status") or {}).get("observedGeneration")
     return bool(observed == service["metadata"].get("generation"))
+
+
+async def _all_of(writes: Iterable[Awaitable[object]]) -> None:
+    """Await writes that are made side by side. What one of them raises is raised when all have ended.
+
+    A write that went on alone would meet that of the next reconcile.
+    """
+    for end in await asyncio.gather(*writes, return_exceptions=True):
+        if isinstance(end, BaseException):
+            raise end
 
 
 def _joined(known: tuple[ObjectRef, ...], more: list[ObjectRef]) -> tuple[ObjectRef, ...]:

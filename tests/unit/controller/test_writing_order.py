@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 from stoker.controller.metrics import Metrics
 from stoker.controller.reconciler import Parts, Reconciler
 from stoker.kube.apply import Outcome, Result
+from stoker.kube.errors import NotLeader
 from stoker.kube.snapshot import Owner
 from stoker.kube.views import service_entry
 from stoker.reconcile.decision import Decision
@@ -58,3 +60,29 @@ async def test_children_follow_once_their_revision_is_stored(
     reconciler = Reconciler(cast(Parts, SimpleNamespace(writer=writer, metrics=metrics)))
     await reconciler._write(service_entry(an_object("InferenceService", uid="svc", spec={})), DECISION)
     assert writer.written == written
+
+
+class Losing(Writer):
+    """The lead is lost while children are written: one write is held back, another is on its way."""
+
+    def __init__(self) -> None:
+        super().__init__(Result.CREATED)
+        self.on_its_way = 0
+
+    async def ensure(self, manifest: Mapping[str, Any], _: Owner) -> Outcome:
+        if manifest["kind"] == "Service":
+            raise NotLeader("this operator does not hold the Lease")
+        self.on_its_way += 1
+        await asyncio.sleep(0.05)
+        self.on_its_way -= 1
+        return Outcome(Result.CREATED)
+
+
+async def test_no_write_outlives_its_reconcile_when_the_lead_is_lost(metrics: Metrics) -> None:
+    """Else the next reconcile of the same service would write the same object beside it."""
+    writer = Losing()
+    reconciler = Reconciler(cast(Parts, SimpleNamespace(writer=writer, metrics=metrics)))
+    decision = Decision(apply=(an_object("Service"), an_object("NetworkPolicy"), an_object("ServiceAccount")))
+    with pytest.raises(NotLeader):
+        await reconciler._write(service_entry(an_object("InferenceService", uid="svc", spec={})), decision)
+    assert writer.on_its_way == 0

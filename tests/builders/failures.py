@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from stoker.plan.landing import GPU_RESOURCE as GPU
 from stoker.plan.snapshot import ContainerView, NodeView, PodView
 from stoker.plan.types import Layout
 from stoker.status.case import Case
-from stoker.status.scheduling import GPU
 from tests.builders import last_words as said
 from tests.builders.layouts import GIB, a_layout
 from tests.builders.specs import SpecBuilder, a_spec
@@ -122,6 +122,16 @@ KNOWN: Mapping[str, Known] = {
     ),
     "taint": Known(
         unplaced(said.TAINTED), "Unschedulable", ("(gpu=only:NoSchedule)", "spec.pod.tolerations"), stalled=False,
+        nodes=(a_node("gpu-a", gpus=4, taints=TAINTS),),
+    ),
+    "a taint of another value than is tolerated": Known(
+        unplaced(said.TAINTED), "Unschedulable", ("(gpu=only:NoSchedule)", "spec.pod.tolerations"), stalled=False,
+        spec=a_spec().set("pod.tolerations", [{"key": "gpu", "operator": "Equal", "value": "other"}]),
+        nodes=(a_node("gpu-a", gpus=4, taints=TAINTS),),
+    ),
+    "GPUs behind a taint of another value than is tolerated": Known(
+        unplaced(said.NO_GPU_FREE, gpus=1), "Unschedulable", ("no node that it may use has any",), stalled=False,
+        spec=a_spec().on().set("pod.tolerations", [{"key": "gpu", "operator": "Equal", "value": "other"}]),
         nodes=(a_node("gpu-a", gpus=4, taints=TAINTS),),
     ),
     "spread": Known(unplaced(said.SPREAD), "Unschedulable", ("spec.pod.topologySpreadConstraints",), stalled=False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,16 +57,16 @@ def takes(spec: InferenceServiceSpec, node: NodeView) -> bool:
     if products and node.labels.get(PRODUCT_LABEL) not in products:
         return False
     wanted = (spec.pod.node_selector if spec.pod else None) or {}
-    return all(node.labels.get(key) == value for key, value in wanted.items()) and _tolerates(spec, node)
+    return all(node.labels.get(key) == value for key, value in wanted.items()) and not any(untolerated(spec, node))
 
 
-def _tolerates(spec: InferenceServiceSpec, node: NodeView) -> bool:
+def untolerated(spec: InferenceServiceSpec, node: NodeView) -> Iterator[tuple[str, str, str]]:
+    """Yield the taints of a node (key, value, effect) that keep the pods of a spec away."""
     listed = (spec.pod.tolerations if spec.pod else None) or ()
     tolerations = (*listed, *([_GPU_TOLERATION] if spec.accelerator else []))
-    return all(
-        effect not in _KEEPS_AWAY or any(_matches(toleration, key, value, effect) for toleration in tolerations)
-        for key, value, effect in node.taints
-    )
+    for taint in node.taints:
+        if taint[2] in _KEEPS_AWAY and not any(_matches(toleration, *taint) for toleration in tolerations):
+            yield taint
 
 
 def _matches(toleration: Mapping[str, object], key: str, value: str, effect: str) -> bool:

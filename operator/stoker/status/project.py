@@ -12,6 +12,7 @@ from stoker.api.status import (
     Origin,
     RevisionStatus,
 )
+from stoker.plan.landing import GPU_RESOURCE
 from stoker.plan.snapshot import Snapshot
 from stoker.plan.types import Layout
 from stoker.status.case import Diagnosis
@@ -20,7 +21,6 @@ from stoker.status.counts import count
 from stoker.status.creation import child_not_applied
 from stoker.status.diagnosis import diagnose_all
 from stoker.status.outcome import Outcome, TargetRevision
-from stoker.status.scheduling import GPU
 from stoker.status.text import bounded, word
 
 MAX_SHORT = 253
@@ -59,7 +59,7 @@ def _generation(snapshot: Snapshot) -> int:
 
 def _gpus(snapshot: Snapshot, layout: Layout | None) -> int:
     """Return the GPUs that the existing pods hold or wait for, within the bound of the field: pods ask for anything."""
-    resource = (layout.resource_name if layout else None) or GPU
+    resource = (layout.resource_name if layout else None) or GPU_RESOURCE
     alive = (pod for pod in snapshot.pods if pod.phase not in {"Succeeded", "Failed"})
     return min(sum(pod.requests.get(resource, 0) for pod in alive), MAX_NUMBER)
 

@@ -1,10 +1,11 @@
 """Pods that no node takes: what is missing, what the nodes offer, which field to change."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
+from stoker.plan.landing import PRODUCT_LABEL, takes, untolerated
 from stoker.plan.snapshot import NodeView
 from stoker.plan.units import shown
 from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
@@ -13,8 +14,6 @@ from stoker.status.text import bounded
 MAX_NODES = 5
 """Most nodes that a message lists."""
 
-GPU = "nvidia.com/gpu"
-_PRODUCT = "nvidia.com/gpu.product"
 _HOST = ("cpu", "memory")
 _CLAIM_MISSING = re.compile(r'persistentvolumeclaim "([^"]{1,253})" not found')
 _UNBOUND = re.compile(
@@ -109,32 +108,12 @@ def _offers(case: Case, resource: str) -> list[_Offer]:
 
 def _is_open(case: Case, node: NodeView) -> bool:
     """Whether the node takes pods, and this one by its taints, its product and its labels."""
-    pod, accelerator = (case.spec.pod, case.spec.accelerator) if case.spec else (None, None)
-    products = accelerator.products if accelerator else None
-    selector = (pod.node_selector if pod else None) or {}
-    return (
-        node.ready
-        and node.schedulable
-        and (not products or node.labels.get(_PRODUCT) in products)
-        and all(node.labels.get(key) == value for key, value in selector.items())
-        and not any(_untolerated(case, node))
-    )
+    return node.ready and node.schedulable and (case.spec is None or takes(case.spec, node))
 
 
 def _has_devices(case: Case, node: NodeView) -> bool:
     """Whether a node has the devices that the pod asks for, free or not: only then its CPU and memory are of use."""
     return all(node.allocatable.get(name, 0) >= count for name, count in case.pod.requests.items() if "/" in name)
-
-
-def _untolerated(case: Case, node: NodeView) -> Iterator[str]:
-    """Yield the taints of a node that keep the pod away; by key, and those of its devices are always tolerated."""
-    pod = case.spec.pod if case.spec else None
-    devices = {GPU} if case.spec is None or case.spec.accelerator is not None else set[str]()
-    tolerated = (toleration.get("key") for toleration in (pod.tolerations if pod else None) or ())
-    keys = {*devices, *case.pod.requests, *tolerated}
-    for key, value, effect in node.taints:
-        if effect != "PreferNoSchedule" and key not in keys and None not in keys:
-            yield f"{key}={value}:{effect}"
 
 
 def _listed(offers: list[_Offer], free_is_known: bool, show: Callable[[int], str] = str) -> str:
@@ -197,18 +176,19 @@ def _selection(case: Case, said: str) -> str | None:
     if not products or not case.nodes_are_known:
         where = "spec.accelerator.products, " * bool(products) + "spec.pod.nodeSelector and spec.pod.affinity"
         return f"no other node matches {where}"
-    known = sorted({node.labels[_PRODUCT] for node in case.nodes if _PRODUCT in node.labels})
+    known = sorted({node.labels[PRODUCT_LABEL] for node in case.nodes if PRODUCT_LABEL in node.labels})
     if set(products) & set(known):
         return None
     offered = ", ".join(known[:MAX_NODES]) or "none"
     asked = " or ".join(products[:MAX_NODES])
-    return f"no node has {_PRODUCT} {asked} (spec.accelerator.products); the nodes have: {offered}"
+    return f"no node has {PRODUCT_LABEL} {asked} (spec.accelerator.products); the nodes have: {offered}"
 
 
 def _taints(case: Case, said: str) -> str | None:
     if "untolerated taint" not in said:
         return None
-    taints = sorted({taint for node in case.nodes for taint in _untolerated(case, node)})
+    kept = (taint for node in case.nodes if case.spec for taint in untolerated(case.spec, node))
+    taints = sorted({f"{key}={value}:{effect}" for key, value, effect in kept})
     named = f" ({', '.join(taints[:MAX_NODES])})" if taints else ""
     return (
         f"nodes have taints that it does not tolerate{named}; add them to spec.pod.tolerations where it may run there"

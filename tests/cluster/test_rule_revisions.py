@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from stoker.kube.resources import CHILDREN, CONTROLLER_REVISION
 from tests.builders.specs import a_spec
 from tests.cluster.support import Json, Stage, until
+from tests.revisions.harness import Stored, stored
 
 SETTLE_SECONDS = 4.0
 
@@ -53,10 +55,54 @@ async def test_N6_another_agent_image_rolls_nothing_until_a_restart_is_asked_for
         await asyncio.sleep(SETTLE_SECONDS)
         assert await pod_uids(stage, team) == pods
     finally:
-        stage.stop_operator()
-        del stage.settings["agent_image"]
-        stage.start_operator()
-        await stage.leader()
+        await back_to_normal(stage)
+
+
+async def back_to_normal(stage: Stage) -> None:
+    """Have operators with the usual agent image again."""
+    stage.stop_operator()
+    del stage.settings["agent_image"]
+    stage.start_operator()
+    await stage.leader()
+
+
+async def store(stage: Stage, team: str, earlier: Stored) -> None:
+    """Have a service, and the revision that an earlier release stored for it."""
+    name = earlier.service["metadata"]["name"]
+    service = await stage.create({**earlier.service, "metadata": {"name": name, "namespace": team}})
+    owner = {"apiVersion": service["apiVersion"], "kind": service["kind"], "name": name, "controller": True}
+    owners = [{**owner, "uid": service["metadata"]["uid"], "blockOwnerDeletion": False}]
+    metadata = {**earlier.revision["metadata"], "namespace": team, "ownerReferences": owners}
+    await stage.client.create(CONTROLLER_REVISION, team, {**earlier.revision, "metadata": metadata}, "stoker")
+
+
+def missing(wanted: Any, found: Any, path: str = "") -> list[str]:
+    """Return where ``found`` is not what ``wanted`` says; what the API server adds beside it does not count."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return [it for key in wanted for it in missing(wanted[key], found.get(key), f"{path}.{key}")]
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        pairs = enumerate(zip(wanted, found, strict=True))
+        return [it for index, (one, other) in pairs for it in missing(one, other, f"{path}[{index}]")]
+    return [] if wanted == found or (wanted == {} and found is None) else [f"{path}: {found!r}, not {wanted!r}"]
+
+
+async def test_N6_what_an_earlier_release_stored_runs_as_it_is(stage: Stage, team: str) -> None:
+    earlier = next(each for each in stored() if each.file.stem == "vllm-cpu")
+    name = earlier.service["metadata"]["name"]
+    stage.stop_operator()
+    try:
+        await store(stage, team, earlier)
+        stage.start_operator(agent_image="ghcr.io/stoker-dev/stoker:next")
+        await stage.until_ready(team, name)
+        told = (await stage.service(team, name))["status"]["revision"]
+        assert "STOKER_AGENT_CONFIG" in str(told["outdated"])  # today's renderer writes another one
+        assert [each["metadata"]["name"] for each in await revisions(stage, team)] == [told["name"]]
+        assert told["name"] == earlier.revision["metadata"]["name"]
+        deployment = await stage.child("Deployment", team, name)
+        assert deployment is not None
+        assert missing(earlier.revision["data"]["template"], deployment["spec"]["template"]) == []
+    finally:
+        await back_to_normal(stage)
 
 
 async def test_going_back_to_an_earlier_spec_reuses_its_revision(stage: Stage, team: str) -> None:

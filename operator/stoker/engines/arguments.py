@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from stoker.api.faults import Fault, join
+from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.engines.options import OptionTable
 from stoker.engines.spans import Span
 
@@ -106,6 +107,16 @@ def _shown(text: str) -> str:
     # The value may be a key: only the option itself is repeated.
     head = text.partition("=")[0].split(maxsplit=1)[:1]
     return head[0][:60] if head else '""'
+
+
+def unwritable(spec: InferenceServiceSpec) -> Iterator[Fault]:
+    """Yield a fault for every argument and variable that no program can be started with: a NUL byte ends a word."""
+    words = {join(ARGS_PATH, index): text for index, text in enumerate(spec.engine.args or ())}
+    variables = enumerate((spec.pod.env if spec.pod else None) or ())
+    words |= {join(ENV_PATH, index, "value"): variable.value or "" for index, variable in variables}
+    for path, text in words.items():
+        if "\0" in text:
+            yield Fault(path, "holds a NUL byte, which no program can be given", "remove it", "NulByte")
 
 
 def owned_variables(

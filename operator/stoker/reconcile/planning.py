@@ -6,6 +6,7 @@ from typing import Any
 
 from stoker.api.faults import Fault
 from stoker.api.inferenceservice import InferenceServiceSpec
+from stoker.engines.arguments import unwritable
 from stoker.engines.interface import Engine
 from stoker.engines.registry import get_engine
 from stoker.plan.inputs import resolve_device, resolve_facts
@@ -36,7 +37,7 @@ def make_plan(spec: InferenceServiceSpec, snapshot: Snapshot) -> Plan:
     facts, device = resolve_facts(spec, snapshot.references), resolve_device(spec, snapshot.nodes)
     layout = plan_layout(spec, engine.traits(spec), facts, device)
     warmup = warmup_faults(spec, layout.max_length)
-    faults = (*engine.faults(spec), *(layout.faults or _too_small(layout)), *warmup)
+    faults = (*unwritable(spec), *engine.faults(spec), *(layout.faults or _too_small(layout)), *warmup)
     return Plan(spec, engine, layout, tuple(dict.fromkeys(faults)))
 
 

@@ -346,3 +346,20 @@ def test_a_model_whose_scaling_leaves_no_token_is_unknown(kind: str) -> None:
     assert status is not None
     assert status["layout"]["verdict"] == "Unknown"
     assert "rope_scaling.factor" in status["layout"]["reasons"][0]
+
+
+@pytest.mark.parametrize("spec", [a_spec(), a_spec().llama_cpp()], ids=["vllm", "llama.cpp"])
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("engine.args", ["--seed", "1\0"], "spec.engine.args[1]"),
+        ("pod.env", [{"name": "A", "value": "x"}, {"name": "B", "value": "\0"}], "spec.pod.env[1].value"),
+    ],
+)
+def test_N11_what_no_program_can_be_given_is_refused(spec: SpecBuilder, field: str, value: object, path: str) -> None:
+    """The API server takes a NUL byte, and no pod with it ever starts: the kernel ends words with one."""
+    decision = a_life(spec.set(field, value)).decide()
+    condition = stalled(decision)
+    assert condition is not None
+    assert f"{path}: holds a NUL byte" in condition["message"]
+    assert decision.create_revision is None

@@ -46,7 +46,8 @@ def landing_of(spec: InferenceServiceSpec, nodes: Iterable[NodeView]) -> Landing
     """Return what is known of the nodes with GPUs on which pods of ``spec`` may land."""
     taking = [node for node in nodes if node.allocatable.get(GPU_RESOURCE, 0) > 0 and takes(spec, node)]
     products = [(node.name, node.labels.get(PRODUCT_LABEL, "")) for node in taking]
-    parts = tuple(f"{name} ({product})" for name, product in products if is_part(product))
+    # In one order, whatever the one in which they were seen: a message names the first of them.
+    parts = tuple(sorted(f"{name} ({product})" for name, product in products if is_part(product)))
     largest = max((node.allocatable[GPU_RESOURCE] for node in taking), default=None)
     return Landing(largest, parts, len(parts) < len(taking))
 

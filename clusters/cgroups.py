@@ -19,9 +19,10 @@ CONTROLLERS = ("cpu", "cpuset", "io", "memory", "hugetlb", "pids")
 # cpuset groups of version 1 are born without CPUs and memory nodes, and take no process until they have some.
 CPUSET_FILES = ("cpuset.cpus", "cpuset.mems")
 # A new group has the CPU weight of one process, however many run in it: beside a build of many compilers a whole
-# cluster, its engines included, would get what one of them gets. The file of either version, and its default.
+# cluster, its engines included, would get what one of them gets. Much more would starve those who ask the cluster, on a
+# machine of two cores that two engines fill. The file of either version, and its default.
 CPU_WEIGHTS = {"cpu.shares": 1024, "cpu.weight": 100}
-PROCESSES_WORTH = 32
+PROCESSES_WORTH = 4
 
 
 def hierarchies(mounts: str) -> list[Path]:
@@ -100,7 +101,7 @@ def _inherit_cpuset(folder: Path) -> None:
 
 
 def weigh(root: Path) -> None:
-    """Give a cluster's group the CPU time of as many processes as it runs, in the hierarchy that weighs it."""
+    """Give a cluster's group the CPU time of some processes, in the hierarchy that weighs it."""
     for name, default in CPU_WEIGHTS.items():
         if (root / name).exists():
             (root / name).write_text(str(default * PROCESSES_WORTH))

@@ -23,6 +23,8 @@ import aiohttp
 
 MOST_SECONDS = 600.0
 TIMEOUT = aiohttp.ClientTimeout(total=240.0)
+# Shorter than what engines allow: a connection that is used in the moment in which the engine closes it is lost.
+KEEP_SECONDS = 3.0
 TELL_SECONDS = 0.5
 CLIENT_NICENESS = -15
 # Answers end together, since one batch computes them. llama.cpp's queue of new connections is short, and what finds it
@@ -70,7 +72,8 @@ async def keeping_client(load: Load, number: int, deadline: float) -> None:
     while not _over(load, deadline):
         await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))
         renewed = time.monotonic()
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1), timeout=TIMEOUT) as session:
+        connector = aiohttp.TCPConnector(limit=1, keepalive_timeout=KEEP_SECONDS)
+        async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
             while time.monotonic() - renewed < load.renew_seconds and not _over(load, deadline):
                 await _counted(load, "kept", _whole(load, session, number))
                 await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))

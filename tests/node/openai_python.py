@@ -22,7 +22,9 @@ def main() -> int:
     """Ask everything and print it."""
     url, model = sys.argv[1:]
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=120)
-    ask: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+    question = {"role": "user", "content": "Count from one to one hundred in words."}
+    # Without chance, and longer than asked for: so the length of the answer is known.
+    ask: dict[str, Any] = {"model": model, "messages": [question], "max_tokens": 8, "temperature": 0}
     chat = client.chat.completions.create(**ask)
     stream = list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
     long = {**ask, "messages": [{"role": "user", "content": TOO_LONG}]}

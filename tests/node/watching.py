@@ -57,6 +57,34 @@ class Lines:
                 stream.close()
 
 
+class Repeated:
+    """The lines of a process that is started anew when it ends: a watch does, where its connection is lost."""
+
+    def __init__(self, argv: list[str]) -> None:
+        self.seen: list[tuple[float, str]] = []
+        self._argv, self._ended = argv, threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._runner = threading.Thread(target=self._run, daemon=True)
+        self._runner.start()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            with subprocess.Popen(self._argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+                self._process = process
+                assert process.stdout is not None
+                for line in process.stdout:
+                    self.seen.append((time.monotonic(), line.strip()))
+            self._ended.wait(0.5)
+
+    def end(self) -> None:
+        """End the process, and start it no more."""
+        self._ended.set()
+        while self._runner.is_alive():
+            if self._process is not None:
+                self._process.kill()
+            self._runner.join(timeout=0.5)
+
+
 @dataclass(frozen=True, slots=True)
 class Clients:
     """Clients at work, see `load.py`."""
@@ -109,7 +137,7 @@ RESTARTS = '{.status.containerStatuses[?(@.name=="engine")].restartCount}'
 class PodWatch:
     """What the API server said of a pod, in order: (time, whether it was Ready, restarts of its engine)."""
 
-    lines: Lines
+    lines: Repeated
     began: float = field(default_factory=time.monotonic)
 
     def seen(self) -> list[tuple[float, bool, int]]:
@@ -135,7 +163,7 @@ def watched(namespace: Namespace, pod: str) -> Iterator[PodWatch]:
     """Watch a pod while the body runs."""
     kubeconfig = f"--kubeconfig={namespace.stage.kubectl.kubeconfig}"
     shown = f'jsonpath={READY}{{" "}}{RESTARTS}{{"\\n"}}'
-    lines = Lines([str(program()), kubeconfig, "-n", namespace.name, "get", "pod", pod, "-w", "-o", shown])
+    lines = Repeated([str(program()), kubeconfig, "-n", namespace.name, "get", "pod", pod, "-w", "-o", shown])
     watch = PodWatch(lines)
     try:
         until(lambda: bool(watch.seen()), f"pod {pod} is watched", 30, every=0.1)

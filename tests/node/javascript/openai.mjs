@@ -3,7 +3,9 @@ import OpenAI from "openai";
 
 const [url, model] = process.argv.slice(2);
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none", maxRetries: 0, timeout: 120_000 });
-const ask = { model, messages: [{ role: "user", content: "Say hello." }], max_tokens: 8 };
+const messages = [{ role: "user", content: "Count from one to one hundred in words." }];
+// Without chance, and longer than asked for: so the length of the answer is known.
+const ask = { model, messages, max_tokens: 8, temperature: 0 };
 
 // Do what must fail, and return how the client tells of it.
 async function fault(action) {

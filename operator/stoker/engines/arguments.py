@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
 from stoker.api.faults import Fault, join
 from stoker.api.inferenceservice import InferenceServiceSpec
@@ -95,8 +96,14 @@ def _elsewhere(argument: Argument, table: OptionTable) -> str:
 
 def _near(argument: Argument, table: OptionTable) -> str:
     head = argument.text.partition("=")[0]
-    near = get_close_matches(head.replace("_", "-"), table.by_spelling, n=1, cutoff=0.8)
-    return f"remove it, or write {near[0]}" if near and near[0] != head else "remove it"
+    near = _nearest(head.replace("_", "-"), tuple(table.by_spelling))
+    return f"remove it, or write {near}" if near and near != head else "remove it"
+
+
+@lru_cache(maxsize=1024)
+def _nearest(head: str, spellings: tuple[str, ...]) -> str | None:
+    """Return the spelling most like a word. Comparing takes milliseconds, and a faulty spec is looked at often."""
+    return next(iter(get_close_matches(head, spellings, n=1, cutoff=0.8)), None)
 
 
 def _fault(argument: Argument, reason: str, problem: str, remedy: str) -> Fault:

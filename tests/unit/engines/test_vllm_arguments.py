@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from stoker.engines import arguments
 from stoker.engines.versions import Version
 from stoker.engines.vllm import Vllm
 from stoker.engines.vllm_arguments import read_arguments
@@ -296,3 +297,17 @@ def test_any_list_is_read_to_its_end(args: list[str]) -> None:
     read = read_arguments(args, TABLE, NEWEST)
     assert [argument.index for argument in read] == sorted({argument.index for argument in read})
     assert all(argument.text == args[argument.index] for argument in read)
+
+
+def test_the_nearest_option_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing takes milliseconds for each argument, and a faulty spec is looked at as often as its pods move."""
+    asked: list[str] = []
+
+    def compared(word: str, *_: object, **__: object) -> list[str]:
+        asked.append(word)
+        return []
+
+    monkeypatch.setattr(arguments, "get_close_matches", compared)
+    for _ in range(3):
+        problems(["--seen-for-the-first-time"])
+    assert asked == ["--seen-for-the-first-time"]

@@ -18,11 +18,6 @@ KILL_SECONDS = 15.0
 CONTROLLERS = ("cpu", "cpuset", "io", "memory", "hugetlb", "pids")
 # cpuset groups of version 1 are born without CPUs and memory nodes, and take no process until they have some.
 CPUSET_FILES = ("cpuset.cpus", "cpuset.mems")
-# A new group has the CPU weight of one process, however many run in it: beside a build of many compilers a whole
-# cluster, its engines included, would get what one of them gets. Much more would starve those who ask the cluster, on a
-# machine of two cores that two engines fill. The file of either version, and its default.
-CPU_WEIGHTS = {"cpu.shares": 1024, "cpu.weight": 100}
-PROCESSES_WORTH = 4
 
 
 def hierarchies(mounts: str) -> list[Path]:
@@ -43,7 +38,6 @@ def create(name: str) -> None:
             folder.mkdir(exist_ok=True)
             _inherit_cpuset(folder)
         _delegate(root)
-        weigh(root)
 
 
 def system_group(name: str) -> Path:
@@ -98,13 +92,6 @@ def _inherit_cpuset(folder: Path) -> None:
         own, above = folder / name, folder.parent / name
         if own.exists() and above.exists() and not own.read_text().strip():
             own.write_text(above.read_text())
-
-
-def weigh(root: Path) -> None:
-    """Give a cluster's group the CPU time of some processes, in the hierarchy that weighs it."""
-    for name, default in CPU_WEIGHTS.items():
-        if (root / name).exists():
-            (root / name).write_text(str(default * PROCESSES_WORTH))
 
 
 def _delegate(root: Path) -> None:

@@ -9,8 +9,6 @@ many requests were completed and lost.
 
 import asyncio
 import json
-import os
-import random
 import sys
 import time
 from collections import Counter
@@ -23,13 +21,7 @@ import aiohttp
 
 MOST_SECONDS = 600.0
 TIMEOUT = aiohttp.ClientTimeout(total=240.0)
-# Shorter than what engines allow: a connection that is used in the moment in which the engine closes it is lost.
-KEEP_SECONDS = 3.0
 TELL_SECONDS = 0.5
-CLIENT_NICENESS = -15
-# Answers end together, since one batch computes them. llama.cpp's queue of new connections is short, and what finds it
-# full is refused after five seconds: requests do not come all at once.
-PAUSE_SECONDS = 2.0
 LAST_EVENT = b"data: [DONE]"
 
 
@@ -60,7 +52,6 @@ async def streaming_client(load: Load, number: int, deadline: float) -> None:
     """Read streams, one after the other, each over a connection of its own: llama.cpp closes it after every stream."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True), timeout=TIMEOUT) as session:
         while not _over(load, deadline):
-            await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))
             load.open += 1
             load.most_open = max(load.most_open, load.open)
             await _counted(load, "stream", _stream(load, session, number))
@@ -70,13 +61,10 @@ async def streaming_client(load: Load, number: int, deadline: float) -> None:
 async def keeping_client(load: Load, number: int, deadline: float) -> None:
     """Ask for whole answers, one after the other, over a connection that is kept until it is renewed."""
     while not _over(load, deadline):
-        await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))
         renewed = time.monotonic()
-        connector = aiohttp.TCPConnector(limit=1, keepalive_timeout=KEEP_SECONDS)
-        async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1), timeout=TIMEOUT) as session:
             while time.monotonic() - renewed < load.renew_seconds and not _over(load, deadline):
                 await _counted(load, "kept", _whole(load, session, number))
-                await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))
 
 
 def _over(load: Load, deadline: float) -> bool:
@@ -151,8 +139,6 @@ async def _tell(load: Load) -> None:
 
 def main() -> int:
     """Run what standard input asks for."""
-    # An engine closes a connection on which nothing was sent for five seconds: clients must not wait for the CPU.
-    os.nice(CLIENT_NICENESS)
     asked = json.load(sys.stdin)
     words = (asked["url"], asked["model"], asked["clients"], Path(asked["stop"]), asked["seconds"])
     asyncio.run(run(Load(*words, asked["renewSeconds"], asked["maxTokens"])))

@@ -23,6 +23,7 @@ import yaml
 from clusters import chart, demo_model, images, project_images
 from clusters.kubectl import Kubectl
 from clusters.local import LocalCluster
+from clusters.processes import start_ticks
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples/quickstart.yaml"
@@ -209,19 +210,20 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def container_processes(cluster: LocalCluster, pod: Mapping[str, Any], name: str) -> list[int]:
-    """Return the host's pids of a container, ascending: the main process is the first that was started."""
+    """Return the host's pids of a container, the main process first: it is the oldest. Numbers begin anew at times."""
     identity = container_of(pod, name)["containerID"].removeprefix("containerd://")
     wanted = f"/{identity}"
-    found = []
+    found: list[tuple[int, int]] = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 groups = (folder / "cgroup").read_text()
             except OSError:
                 continue
-            if wanted in groups:
-                found.append(int(folder.name))
-    return sorted(found)
+            started = start_ticks(int(folder.name))
+            if wanted in groups and started is not None:
+                found.append((started, int(folder.name)))
+    return [process for _, process in sorted(found)]
 
 
 def until(

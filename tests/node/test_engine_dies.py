@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,45 +19,15 @@ HANG_SECONDS = 60 + 9 * 10 + 20
 # How much later than promised things may be seen on a machine that has other work.
 SLACK_SECONDS = 30.0
 
-DYING, STOPPED = "dying", "stopped"
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """An engine whose process was stopped at a time, and what is said of its pod since."""
-
-    pod: Json
-    process: int
-    watch: PodWatch
-    at: float
+pytestmark = pytest.mark.usefixtures("ready")
 
 
 @pytest.fixture(scope="module")
 def ready(namespace: Namespace) -> Namespace:
-    """Two services of the quickstart with small batches, whose longest step is short too."""
-    for name in (DYING, STOPPED):
-        manifest = quickstart(batching={"maxSequences": 4, "maxBatchedTokens": 512})
-        manifest["metadata"]["name"] = name
-        namespace.apply(manifest)
-    for name in (DYING, STOPPED):
-        namespace.await_ready(name)
+    """The quickstart with small batches, whose longest step is short too."""
+    namespace.apply(quickstart(batching={"maxSequences": 4, "maxBatchedTokens": 512}))
+    namespace.await_ready()
     return namespace
-
-
-@pytest.fixture(scope="module", autouse=True)
-def stopped(namespace: Namespace, ready: Namespace) -> Iterator[Stopped]:
-    """An engine that stopped: it takes minutes to be found, in which the other tests run."""
-    pod = pod_of(namespace, STOPPED)
-    process = main_process(namespace, pod)
-    with watched(namespace, pod["metadata"]["name"]) as watch:
-        os.kill(process, signal.SIGSTOP)
-        yield Stopped(pod, process, watch, time.monotonic())
-
-
-def pod_of(namespace: Namespace, name: str) -> Json:
-    """Return the only pod of a service."""
-    (pod,) = (p for p in namespace.engine_pods() if p["metadata"]["labels"]["serving.stoker.dev/service"] == name)
-    return pod
 
 
 def main_process(namespace: Namespace, pod: Json) -> int:
@@ -81,10 +49,10 @@ def recovered(namespace: Namespace, pod: Json, watch: PodWatch, lost_at: float, 
 
 
 def test_an_engine_busy_with_one_step_for_half_its_bound_is_left_alone(namespace: Namespace) -> None:
-    pod = pod_of(namespace, DYING)
+    pod = namespace.the_pod()
     bound = agent_config(pod)["longestPrefillSeconds"]
     before = cpu_seconds(namespace.processes(pod, "engine")[0])
-    namespace.chat(long_prompt("Once"), DYING, max_tokens=1)
+    namespace.chat(long_prompt("Once"), max_tokens=1)
     needed = cpu_seconds(main_process(namespace, pod)) - before
 
     with (
@@ -92,7 +60,7 @@ def test_an_engine_busy_with_one_step_for_half_its_bound_is_left_alone(namespace
         throughout(lambda: namespace.agent_status(pod)["reasons"]["liveness"] == NO_HANG, NO_HANG, every=2),
     ):
         started = time.monotonic()
-        namespace.chat(long_prompt("Twice"), DYING, max_tokens=1)
+        namespace.chat(long_prompt("Twice"), max_tokens=1)
         took = time.monotonic() - started
 
     assert took > bound / 2, f"{took:.0f} s are less than half of {bound} s; the step needed {needed:.1f} s of CPU"
@@ -115,7 +83,7 @@ def agent_config(pod: Json) -> dict[str, Any]:
 
 
 def test_a_killed_engine_is_not_ready_within_ten_seconds_and_ready_only_when_warm(namespace: Namespace) -> None:
-    pod = pod_of(namespace, DYING)
+    pod = namespace.the_pod()
     assert is_ready(pod)
     before = namespace.agent_status(pod)["incarnation"]
 
@@ -135,16 +103,20 @@ def test_a_killed_engine_is_not_ready_within_ten_seconds_and_ready_only_when_war
     assert watch.restarts() == 1
 
 
-def test_a_stopped_engine_is_restarted_within_its_bound(namespace: Namespace, stopped: Stopped) -> None:
-    watch, limit = stopped.watch, HANG_SECONDS + SLACK_SECONDS
-    until(lambda: watch.restarted_at(1) is not None, "the engine is restarted", limit, watch.seen, 0.2)
-    restarted = watch.restarted_at(1)
-    assert restarted is not None
-    assert 60 < restarted - stopped.at < limit, "a stop of less than a minute is no evidence yet"
-    lost = watch.first(False, after=stopped.at)
-    assert lost is not None
-    status = recovered(namespace, stopped.pod, watch, lost)
+def test_a_stopped_engine_is_restarted_within_its_bound(namespace: Namespace) -> None:
+    pod = namespace.the_pod()
+    process = main_process(namespace, pod)
 
-    assert not Path(f"/proc/{stopped.process}").exists()
+    with watched(namespace, pod["metadata"]["name"]) as watch:
+        restarts, stopped = watch.restarts(), time.monotonic()
+        os.kill(process, signal.SIGSTOP)
+        limit = HANG_SECONDS + SLACK_SECONDS
+        took = until(lambda: watch.restarts() > restarts, "the engine is restarted", limit, watch.seen, 0.2)
+        lost = watch.first(False, after=stopped)
+        assert lost is not None
+        status = recovered(namespace, pod, watch, lost)
+
+    assert took > 60, "a stop of less than a minute is no evidence yet"
+    assert not Path(f"/proc/{process}").exists()
     assert status["warm"]
-    assert "health path has failed" in namespace.kubectl("logs", stopped.pod["metadata"]["name"], "-c", "agent")
+    assert "health path has failed" in namespace.kubectl("logs", pod["metadata"]["name"], "-c", "agent")

@@ -5,7 +5,6 @@ import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from tests.node import vllm_cpu
 from tests.node.hub import OPEN, Hub, serving
 from tests.node.support import Json, Namespace, condition, container_of, until
 from tests.node.test_agent_dies import command_of
-from tests.node.watching import PodWatch, load, watched
+from tests.node.watching import load, watched
 
 START_SECONDS = 600.0
 # A minute without a token, or of silence; nine probes, ten seconds apart; the grace period; what a busy machine adds.
@@ -83,36 +82,31 @@ def process_of(namespace: Namespace, pod: Json, title: bytes) -> int:
     return next(each for each in namespace.processes(pod, "engine") if title in command_of(each))
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """An engine of which a process was stopped at a time, and what is said of its pod since."""
-
-    pod: Json
-    watch: PodWatch
-    at: float
-
-
-@pytest.fixture(scope="module")
-def stopped_core(namespace: Namespace, ready: Hub) -> Iterator[Stopped]:
-    """`half`, whose core stopped while a request ran: it takes minutes to be found, in which other tests can run."""
+def test_a_worker_that_stops_under_load_has_the_engine_restarted(namespace: Namespace) -> None:
     pod = pod_of(namespace, "half")
+    worker = process_of(namespace, pod, b"EngineCore")
+
     with (
         watched(namespace, pod["metadata"]["name"]) as watch,
         load(namespace, namespace.url("half"), 1, 1500, "half") as one,
     ):
         one.await_streaming(1)
         time.sleep(5)  # the agent has read that a request runs
-        os.kill(process_of(namespace, pod, b"EngineCore"), signal.SIGSTOP)
-        yield Stopped(pod, watch, time.monotonic())
+        os.kill(worker, signal.SIGSTOP)
+        until(lambda: watch.restarts() == 1, "the engine is restarted", HANG_SECONDS, watch.seen)
+
+    assert "no token or step was counted" in namespace.kubectl("logs", pod["metadata"]["name"], "-c", "agent")
+    namespace.await_condition("Warm", "True", "half", START_SECONDS)
 
 
-@pytest.mark.usefixtures("stopped_core")
-def test_a_killed_worker_makes_the_pod_not_ready_within_ten_seconds(namespace: Namespace) -> None:
+def test_a_killed_worker_makes_the_pod_not_ready_within_ten_seconds_and_a_stopped_server_is_restarted(
+    namespace: Namespace,
+) -> None:
     pod = pod_of(namespace, "eighth")
 
     with watched(namespace, pod["metadata"]["name"]) as watch:
         killed = time.monotonic()
-        os.kill(process_of(namespace, pod, b"VLLM::Worker"), signal.SIGKILL)
+        os.kill(process_of(namespace, pod, b"EngineCore"), signal.SIGKILL)
         until(lambda: watch.first(False, after=killed) is not None, "not Ready", 60, watch.seen, 0.1)
         lost = watch.first(False, after=killed)
         assert lost is not None
@@ -120,26 +114,5 @@ def test_a_killed_worker_makes_the_pod_not_ready_within_ten_seconds(namespace: N
         until(lambda: watch.first(True, after=lost) is not None, "Ready again", START_SECONDS, watch.seen)
         assert watch.restarts() == 1
 
-
-@pytest.mark.usefixtures("stopped_core")
-def test_a_stopped_server_has_its_engine_restarted(namespace: Namespace) -> None:
-    pod = pod_of(namespace, "eighth")
-
-    with watched(namespace, pod["metadata"]["name"]) as watch:
-        restarts = watch.restarts()
-        os.kill(namespace.processes(pod, "engine")[0], signal.SIGSTOP)
-        until(lambda: watch.restarts() == restarts + 1, "the engine is restarted", HANG_SECONDS, watch.seen)
-
-    assert "health path has failed" in namespace.kubectl("logs", pod["metadata"]["name"], "-c", "agent")
-
-
-def test_a_core_that_stopped_under_load_has_its_engine_restarted(namespace: Namespace, stopped_core: Stopped) -> None:
-    watch = stopped_core.watch
-    until(lambda: watch.restarted_at(1) is not None, "the engine is restarted", HANG_SECONDS, watch.seen)
-    restarted = watch.restarted_at(1)
-    assert restarted is not None
-    assert restarted - stopped_core.at < HANG_SECONDS
-
-    words = namespace.kubectl("logs", stopped_core.pod["metadata"]["name"], "-c", "agent")
-    assert "no token or step was counted" in words
-    namespace.await_condition("Warm", "True", "half", START_SECONDS)
+        os.kill(namespace.processes(namespace.get("pod", pod["metadata"]["name"]), "engine")[0], signal.SIGSTOP)
+        until(lambda: watch.restarts() == 2, "the engine is restarted", HANG_SECONDS, watch.seen)

@@ -68,13 +68,6 @@ def test_containerd_runs_where_oom_scores_cannot_be_lowered() -> None:
     assert cri["cni"]["conf_dir"] == "/state/network"
 
 
-@pytest.mark.parametrize(("file", "expected"), [("cpu.shares", "4096"), ("cpu.weight", "400")])
-def test_a_cluster_weighs_more_than_one_process(tmp_path: Path, file: str, expected: str) -> None:
-    (tmp_path / file).write_text("1")
-    cgroups.weigh(tmp_path)
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {file: expected}
-
-
 def test_the_kubelet_keeps_to_the_cgroup_of_its_cluster_and_lets_nobody_in_unknown() -> None:
     settings = yaml.safe_load(kubelet.configuration("/stoker-demo-1", "10.254.0.2", Path("/ca.crt")))
     assert settings["cgroupRoot"] == "/stoker-demo-1"

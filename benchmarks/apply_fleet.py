@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import fleet
@@ -111,13 +111,11 @@ async def measure(services: int) -> Measured:
     """Measure one size of the fleet."""
     bare = await measure_bare(services)
     async with a_plane(services) as plane, fleet.a_client(plane.kubeconfig) as client:
-        measured = await measure_operator(services, bare, plane, client)
-        restart = await measure_restart(services, plane)
-    return replace(measured, restart_writes=restart.writes, restart_lists=restart.lists)
+        return await measure_operator(services, bare, plane, client)
 
 
 async def measure_operator(services: int, bare: Bare, plane: ControlPlane, client: Client) -> Measured:
-    """Measure one process: while the fleet comes about, while it idles, and while some of it changes."""
+    """Measure one process while the fleet comes about, idles and changes in part; then the one that takes over."""
     async with fleet.an_operator(plane, USER, log_of(services)) as pid:
         await asyncio.sleep(SETTLE_SECONDS)
         before = fleet.usage(pid)
@@ -133,6 +131,7 @@ async def measure_operator(services: int, bare: Bare, plane: ControlPlane, clien
         change_seconds = await median_change(fleet.change_one, client)
         await fleet.until_ready(client, services)
         await asyncio.sleep(SETTLE_SECONDS)
+    restart = await measure_restart(services, plane)
     return Measured(
         services=services,
         bare_seconds=bare.seconds,
@@ -148,15 +147,15 @@ async def measure_operator(services: int, bare: Bare, plane: ControlPlane, clien
         resident_bytes=idle.resident_bytes,
         children=children,
         change_seconds=change_seconds,
-        restart_writes=0,
-        restart_lists=0,
+        restart_writes=restart.writes,
+        restart_lists=restart.lists,
     )
 
 
 async def measure_restart(services: int, plane: ControlPlane) -> Restart:
     """Measure a second process that takes over from the first."""
     before = fleet.requests_by(plane.audit_log, USER)
-    async with fleet.an_operator(plane, USER, log_of(services)) as pid:
+    async with fleet.an_operator(plane, USER, log_of(services, "-restart")) as pid:
         await until_calm(pid)
         asked = fleet.requests_by(plane.audit_log, USER).since(before)
     return Restart(sum(asked.writes().values()), asked.most_lists())
@@ -172,9 +171,9 @@ async def until_calm(pid: int) -> None:
             calm = calm + 1 if used - before < CALM_CPU_SECONDS else 0
 
 
-def log_of(services: int) -> Path:
-    """Return the file of the operator's log."""
-    return Path(tempfile.gettempdir()) / f"stoker-bench-{services}.log"
+def log_of(services: int, which: str = "") -> Path:
+    """Return the file of the log of one process of the operator."""
+    return Path(tempfile.gettempdir()) / f"stoker-bench-{services}{which}.log"
 
 
 def main() -> None:

@@ -14,6 +14,16 @@ from stoker.api.parse import parse_inference_service
 LLAMA_8B = "hf://meta-llama/Llama-3.1-8B-Instruct"
 SMOLLM_GGUF = "pvc://models/SmolLM2-135M-Instruct.Q4_1.gguf"
 H100 = "NVIDIA-H100-80GB-HBM3"
+GGUF_70B = "pvc://models/llama-70b.Q4_K_M.gguf"
+NUMBERS_70B = {
+    "parameterCount": 70_553_706_496,
+    "layers": 80,
+    "attentionHeads": 64,
+    "kvHeads": 8,
+    "hiddenSize": 8192,
+    "vocabularySize": 128256,
+    "maxContextLength": 131072,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,10 +149,6 @@ class PodWatch:
         """When it was first said, after a time, that the pod is Ready, or that it is not."""
         return next((at for at, state, _ in self.seen() if at > after and state is ready), None)
 
-    def restarted_at(self, restarts: int) -> float | None:
-        """When it was first said that the engine has been restarted so often."""
-        return next((at for at, _, count in self.seen() if count >= restarts), None)
-
     def restarts(self) -> int:
         """How often the engine was restarted, as last said."""
         return self.seen()[-1][2]

@@ -10,22 +10,12 @@ from stoker.engines.vllm import Vllm
 from stoker.engines.vllm_table import vllm_options
 from stoker.plan.types import Layout, Verdict
 from tests.builders.layouts import GIB, planned
-from tests.builders.specs import H100, SpecBuilder, a_spec
+from tests.builders.specs import GGUF_70B, H100, NUMBERS_70B, SpecBuilder, a_spec
 
 L4, T4 = "NVIDIA-L4", "Tesla-T4"
 VERSIONS = ("0.12.0", "0.20.0", "0.32.0", "0.33.0")
 GEMMA = "hf://google/gemma-3-27b-it"
 MIXTRAL = "hf://mistralai/Mixtral-8x7B-Instruct-v0.1"
-GGUF_70B = "pvc://models/llama-70b.Q4_K_M.gguf"
-NUMBERS_70B = {
-    "parameterCount": 70_553_706_496,
-    "layers": 80,
-    "attentionHeads": 64,
-    "kvHeads": 8,
-    "hiddenSize": 8192,
-    "vocabularySize": 128256,
-    "maxContextLength": 131072,
-}
 
 
 def told(spec: SpecBuilder, *args: str) -> Layout:

@@ -9,22 +9,12 @@ from stoker.facts.model import UnknownFacts
 from stoker.plan.inputs import UnknownDevice
 from stoker.plan.types import Placement, Verdict
 from tests.builders.layouts import GIB, gpu, planned, tiny
-from tests.builders.specs import H100, a_spec
+from tests.builders.specs import GGUF_70B, H100, NUMBERS_70B, a_spec
 from tests.builders.traits import llama_cpp_traits, vllm_cpu_traits, vllm_traits
 
 L4, T4, H200 = "NVIDIA-L4", "Tesla-T4", "NVIDIA-H200"
 SMOLLM = "hf://HuggingFaceTB/SmolLM2-135M-Instruct"
 LLAMA_70B = "hf://meta-llama/Llama-3.1-70B-Instruct"
-NUMBERS_70B = {
-    "parameterCount": 70_553_706_496,
-    "layers": 80,
-    "attentionHeads": 64,
-    "kvHeads": 8,
-    "hiddenSize": 8192,
-    "vocabularySize": 128256,
-    "maxContextLength": 131072,
-}
-GGUF_70B = "pvc://models/llama-70b.Q4_K_M.gguf"
 
 
 # ---- GPUs ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 from types import FrameType, ModuleType
 
 from llama_server.options import CommandLine, EnumMember, UsageError, Value, help_text, parse
@@ -19,6 +20,9 @@ EXIT_USAGE = 2
 WATCH_INTERVAL_SECONDS = 2.0
 REFUSALS_BEFORE_EXIT = 3
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# llama.cpp lets five new connections wait. One more is dropped, silently, and its client sends again after seconds.
+WAITING_CONNECTIONS = 1024
+OPEN_FILES = Path("/proc/self/fd")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -45,8 +49,9 @@ def serve(line: CommandLine) -> int:
     except (RuntimeError, ValueError) as error:
         return _complain(f"not started: {error} The lines above say why.", EXIT_BROKEN)
     _leave_on_signal()
-    port = line.parameters["port"]
-    _watch(str(server.listening_address), int(str(port)))
+    port = int(str(line.parameters["port"]))
+    _lengthen_queue(port)
+    _watch(str(server.listening_address), port)
     return _complain("the listener is gone: the port refuses connections", EXIT_BROKEN)
 
 
@@ -95,6 +100,29 @@ def _leave_on_signal() -> None:
 def _leave(number: int, _frame: FrameType | None) -> None:
     print(f"llama-server: {signal.Signals(number).name}: leaving", file=sys.stderr, flush=True)
     os._exit(0)  # no teardown: with streams open it blocks for half a minute
+
+
+def _lengthen_queue(port: int) -> None:
+    """Let more connections wait at the sockets of this process that listen on a port.
+
+    Linux takes a second listen(2) on a listening socket as a new length of its queue; `net.core.somaxconn` bounds it.
+    """
+    for entry in OPEN_FILES.iterdir():
+        try:
+            found = socket.socket(fileno=int(entry.name))
+        except OSError:
+            continue  # not a socket, or closed since
+        try:
+            if _listens(found, port):
+                found.listen(WAITING_CONNECTIONS)
+        finally:
+            found.detach()  # it is the library's: it stays open
+
+
+def _listens(candidate: socket.socket, port: int) -> bool:
+    if candidate.family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    return bool(candidate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and candidate.getsockname()[1] == port
 
 
 def _watch(address: str, port: int) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,9 @@ def test_values_arrive_in_the_library() -> None:
     assert list(params.tensor_split)[:3] == [3.0, 1.0, 0.0]
 
 
+WAITING = 100
+
+
 def free_port() -> str:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return str(listener.getsockname()[1])
@@ -237,3 +241,23 @@ def test_it_leaves_when_its_own_port_refuses(monkeypatch: pytest.MonkeyPatch) ->
         assert watch.is_alive()
     watch.join(timeout=10)
     assert not watch.is_alive()
+
+
+def test_many_connections_may_wait_at_its_port() -> None:
+    with ExitStack() as held, socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+        address = listener.getsockname()
+        serve._lengthen_queue(address[1] + 1)
+        assert connections(held, address) < WAITING, "another port's queue was lengthened, or this test cannot fail"
+
+        serve._lengthen_queue(address[1])
+        assert connections(held, address) == WAITING
+
+
+def connections(held: ExitStack, address: tuple[str, int]) -> int:
+    """Open connections that nobody accepts, and return how many of WAITING were established."""
+    for number in range(WAITING):
+        try:
+            held.enter_context(socket.create_connection(address, timeout=0.5))
+        except TimeoutError:
+            return number
+    return WAITING

@@ -19,7 +19,7 @@ CPP = a_spec().llama_cpp()
 
 def a_container(name: str = "engine", **changes: object) -> ContainerView:
     """A container that has not ended."""
-    view = ContainerView(name, init=name == "agent", ready=False, started=False, restart_count=0)
+    view = ContainerView(name, ready=False, started=False, restart_count=0)
     return replace(view, **changes)  # type: ignore[arg-type]
 
 

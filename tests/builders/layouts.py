@@ -116,6 +116,5 @@ def an_invocation(*args: str, **changes: Any) -> Invocation:
         group_id=0,
         model_path=None,
         longest_prefill_seconds=60,
-        drains_on_sigterm=True,
     )
     return replace(invocation, **changes)

@@ -45,7 +45,6 @@ def a_pod(
     phase: str = "Pending",
     unschedulable: str | None = None,
     terminating: bool = False,
-    service_uid: str | None = "uid-1",
     revision: str | None = "r1",
 ) -> PodView:
     """A pod of the service, pending unless it is on a node."""
@@ -53,7 +52,6 @@ def a_pod(
         namespace="team-a",
         name=name,
         uid=f"uid-{name}",
-        service_uid=service_uid,
         revision=revision,
         node=node,
         phase="Running" if node and phase == "Pending" else phase,

@@ -19,7 +19,6 @@ from stoker.controller.writing import status_delay
 from stoker.kube.apply import ChildWriter, Outcome, Result
 from stoker.kube.cache import Cache, ServiceKey
 from stoker.kube.client import Client
-from stoker.kube.counts import added
 from stoker.kube.discovery import Discovery
 from stoker.kube.errors import ApiError, Conflict, NotFound, NotLeader
 from stoker.kube.events import EventPoster
@@ -30,6 +29,7 @@ from stoker.kube.references import ReferenceReader
 from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
 from stoker.kube.snapshot import Owner, Surroundings, assemble, pods_of
 from stoker.kube.views import STATUS_MANAGER, ServiceEntry, object_ref
+from stoker.plan.counts import added
 from stoker.plan.snapshot import ObjectRef, ReferenceView, Snapshot
 from stoker.reconcile.decide import decide
 from stoker.reconcile.decision import Decision

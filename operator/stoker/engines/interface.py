@@ -59,7 +59,6 @@ class Invocation:
     """
     longest_prefill_seconds: int
     """How long a healthy engine may show no progress while requests run."""
-    drains_on_sigterm: bool
 
 
 class Engine(Protocol):

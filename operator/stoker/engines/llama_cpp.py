@@ -139,7 +139,6 @@ class LlamaCpp:
             group_id=GROUP_ID,
             model_path=MODEL_MOUNT if on_volume else None,
             longest_prefill_seconds=longest_prefill_seconds(layout, batched or BATCH_TOKENS, 30),
-            drains_on_sigterm=False,
         )
 
 

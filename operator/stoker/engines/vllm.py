@@ -122,7 +122,6 @@ class Vllm:
             group_id=GROUP_ID,
             model_path=MODEL_MOUNT if on_volume else None,
             longest_prefill_seconds=_longest_prefill(spec, layout),
-            drains_on_sigterm=vllm_options().has("--shutdown-timeout", version),
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from stoker.kube.counts import add
 from stoker.kube.views import (
     ChildEntry,
     RevisionEntry,
@@ -23,6 +22,7 @@ from stoker.kube.views import (
     service_entry,
     service_label,
 )
+from stoker.plan.counts import add
 from stoker.plan.snapshot import NodeView, PodView
 from stoker.render.names import child_name, label_value, service_account_name
 

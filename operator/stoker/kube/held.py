@@ -13,10 +13,10 @@ import logging
 from collections.abc import Mapping
 
 from stoker.kube.client import Client, Selection
-from stoker.kube.counts import add
 from stoker.kube.errors import ApiError
 from stoker.kube.resources import POD
 from stoker.kube.views import holdings, pod_view
+from stoker.plan.counts import add
 from stoker.render.labels import MANAGED_BY
 
 FRESH_SECONDS = 15.0

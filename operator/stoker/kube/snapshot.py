@@ -59,7 +59,7 @@ def assemble(cache: Cache, entry: ServiceEntry, pods: tuple[PodView, ...], aroun
 def pods_of(cache: Cache, entry: ServiceEntry) -> tuple[PodView, ...]:
     """Return the pods that carry the service's label, by name."""
     found = cache.pods.of(service_group({"metadata": {"namespace": entry.namespace, "name": entry.name}}))
-    return tuple(sorted((replace(pod, service_uid=entry.uid) for pod in found), key=lambda pod: pod.name))
+    return tuple(sorted(found, key=lambda pod: pod.name))
 
 
 def _children(cache: Cache, entry: ServiceEntry, foreign: tuple[ObjectRef, ...]) -> Iterator[ObjectRef]:

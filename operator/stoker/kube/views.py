@@ -231,7 +231,7 @@ def condition_views(status: Mapping[str, Any]) -> tuple[ConditionView, ...]:
 
 
 def pod_view(raw: Mapping[str, Any]) -> PodView:
-    """Return a pod of a service. ``service_uid`` is filled in where the owner is known."""
+    """Return a pod of a service."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     conditions = {condition.type: condition for condition in condition_views(status)}
     scheduled, ready = conditions.get("PodScheduled"), conditions.get("Ready")
@@ -240,7 +240,6 @@ def pod_view(raw: Mapping[str, Any]) -> PodView:
         namespace=sys.intern(metadata["namespace"]),
         name=metadata["name"],
         uid=metadata["uid"],
-        service_uid=None,
         revision=(metadata.get("labels") or {}).get(REVISION),
         node=sys.intern(spec["nodeName"]) if spec.get("nodeName") else None,
         phase=sys.intern(status.get("phase", "Pending")),
@@ -326,18 +325,16 @@ def _asked(container: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _containers(status: Mapping[str, Any]) -> tuple[ContainerView, ...]:
-    init = [_container(each, init=True) for each in status.get("initContainerStatuses") or ()]
-    main = [_container(each, init=False) for each in status.get("containerStatuses") or ()]
-    return (*init, *main)
+    every = (status.get("initContainerStatuses") or (), status.get("containerStatuses") or ())
+    return tuple(_container(raw) for raws in every for raw in raws)
 
 
-def _container(raw: Mapping[str, Any], *, init: bool) -> ContainerView:
+def _container(raw: Mapping[str, Any]) -> ContainerView:
     state, last = raw.get("state") or {}, raw.get("lastState") or {}
     waiting = state.get("waiting") or {}
     ended = state.get("terminated") or last.get("terminated") or {}
     return ContainerView(
         name=sys.intern(raw.get("name", "")),
-        init=init,
         ready=bool(raw.get("ready")),
         started=bool(raw.get("started")),
         restart_count=int(raw.get("restartCount", 0)),

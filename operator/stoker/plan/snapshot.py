@@ -58,10 +58,9 @@ class DeploymentView:
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """A container's state. ``init`` is true for init containers, native sidecars among them."""
+    """The state of a container, init containers and native sidecars among them."""
 
     name: str
-    init: bool
     ready: bool
     started: bool
     restart_count: int
@@ -80,7 +79,6 @@ class PodView:
     namespace: str
     name: str
     uid: str
-    service_uid: str | None
     revision: str | None
     node: str | None
     phase: str

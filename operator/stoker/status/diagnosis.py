@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from stoker.plan.counts import add
 from stoker.plan.snapshot import PodView, Snapshot
 from stoker.status import scheduling, startup, words
 from stoker.status.case import Case, Diagnosis, Policy
@@ -60,9 +61,8 @@ def _held_by_ending(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
     held: dict[str, dict[str, int]] = {}
     for pod in pods:
         if pod.terminating and pod.node is not None:
-            of_node = held.setdefault(pod.node, {})
             for name, count in pod.requests.items():
-                of_node[name] = of_node.get(name, 0) + count
+                add(held, pod.node, name, count)
     return held
 
 

@@ -131,11 +131,6 @@ def test_the_version_is_the_field_s_then_the_tag_s(version: str | None, image: s
     assert Vllm().version(spec) == Vllm().traits(spec).version == told
 
 
-@pytest.mark.parametrize(("version", "drains"), [("0.17.1", False), ("0.18.0", True)])
-def test_sigterm_drains_since_there_is_a_time_for_it(version: str, drains: bool) -> None:
-    assert invocation_of(a_spec().vllm(version)).drains_on_sigterm is drains
-
-
 def test_traits_follow_version_and_device() -> None:
     gpu, cpu = Vllm().traits(a_spec().vllm("0.32.0").build()), Vllm().traits(a_spec().vllm("0.19.1").on_cpu().build())
     assert (gpu.has_queue_limit, cpu.has_queue_limit) == (True, False)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from stoker.reconcile.decision import Decision
-from tests.builders.snapshots import UID
 from tests.builders.views import a_node, a_pod
 from tests.unit.reconcile.support import T1, WITH_SECRET, a_life, kinds, revision_of, secret, stalled
 
@@ -169,7 +168,7 @@ def test_a_revision_that_still_has_pods_stays() -> None:
     life = a_life()
     life.set("context.maxLength", 1000).reconcile()
     old = revision_of(life)
-    life.pods = (a_pod(node="node-0", revision=old, service_uid=UID),)
+    life.pods = (a_pod(node="node-0", revision=old),)
     for length in range(2000, 10_000, 1000):
         life.set("context.maxLength", length).reconcile()
     assert f"chat-{old}" in life.revisions

@@ -33,6 +33,7 @@ CONCURRENCY = 16
 READY_SECONDS = 300.0
 READS = ("get", "list", "watch")
 NOT_COUNTED = ("leases", "selfsubjectaccessreviews", None)
+NEXT_PAGE = "continue="
 ROOT = Path(__file__).parents[1]
 
 
@@ -259,12 +260,13 @@ class Requests:
 
 
 def requests_by(audit_log: Path, user: str) -> Requests:
-    """Count what a user has asked, from the audit log."""
+    """Count what a user has asked, from the audit log. A list is counted once, however many pages it comes in."""
     counts: dict[str, int] = {}
     for line in audit_log.read_text().splitlines():
         event = json.loads(line)
         reference = event.get("objectRef") or {}
-        if event["user"]["username"] == user and reference.get("resource") not in NOT_COUNTED:
+        counted = reference.get("resource") not in NOT_COUNTED and NEXT_PAGE not in event["requestURI"]
+        if event["user"]["username"] == user and counted:
             what = f"{event['verb']} {reference['resource']}"
             what += f"/{reference['subresource']}" if reference.get("subresource") else ""
             counts[what] = counts.get(what, 0) + 1

@@ -1,14 +1,16 @@
 """`python -m tests.node.load`: clients that hold streams open and never retry; run in a cluster's network.
 
-Reads one JSON object on standard input. Each of `clients` reads one stream after the other, until a file `stop` exists
-or `seconds` are over; an open stream is read to its end. Beside every ten of them another client keeps its connection
-for many requests and renews it after `renewSeconds`. A request is lost when it was not answered with 200, broke off, or
-ended without its last event. Every half second, and at the end, a line of JSON says how many streams are open, and how
-many requests were completed and lost.
+Reads one JSON object on standard input. Each of `clients` reads one stream after the other, with pauses of up to
+`pauseSeconds`, until a file `stop` exists or `seconds` are over; an open stream is read to its end. Beside every ten of
+them another client keeps its connection for many requests and renews it after `renewSeconds`. A request is lost when it
+was not answered with 200, broke off, or ended without its last event. Every half second, and at the end, a line of JSON
+says how many streams are open, and how many requests were completed and lost.
 """
 
 import asyncio
 import json
+import os
+import random
 import sys
 import time
 from collections import Counter
@@ -21,13 +23,18 @@ import aiohttp
 
 MOST_SECONDS = 600.0
 TIMEOUT = aiohttp.ClientTimeout(total=240.0)
+# Shorter than what engines allow: a connection that is used in the moment in which the engine closes it is lost.
+KEEP_SECONDS = 3.0
 TELL_SECONDS = 0.5
+# How many pauses long it takes until all clients have begun.
+STARTS = 5
+CLIENT_NICENESS = -15
 LAST_EVENT = b"data: [DONE]"
 
 
 @dataclass
 class Load:
-    """What the clients do, and what became of it. `streaming`: requests that have been answered with a first token."""
+    """What the clients do, and what became of it. `streaming`: open streams that have brought a first event."""
 
     url: str
     model: str
@@ -36,24 +43,25 @@ class Load:
     seconds: float
     renew_seconds: float
     max_tokens: int
+    pause_seconds: float
     completed: int = 0
     lost: Counter[str] = field(default_factory=Counter)
     open: int = 0
-    most_open: int = 0
     streaming: int = 0
 
     def told(self) -> str:
         """What became of it so far, as JSON."""
-        known = {"open": self.open, "streaming": self.streaming, "mostOpen": self.most_open}
+        known = {"open": self.open, "streaming": self.streaming}
         return json.dumps({**known, "completed": self.completed, "lost": self.lost})
 
 
 async def streaming_client(load: Load, number: int, deadline: float) -> None:
     """Read streams, one after the other, each over a connection of its own: llama.cpp closes it after every stream."""
+    await _pause(load, STARTS)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True), timeout=TIMEOUT) as session:
         while not _over(load, deadline):
+            await _pause(load)
             load.open += 1
-            load.most_open = max(load.most_open, load.open)
             await _counted(load, "stream", _stream(load, session, number))
             load.open -= 1
 
@@ -61,10 +69,18 @@ async def streaming_client(load: Load, number: int, deadline: float) -> None:
 async def keeping_client(load: Load, number: int, deadline: float) -> None:
     """Ask for whole answers, one after the other, over a connection that is kept until it is renewed."""
     while not _over(load, deadline):
+        await _pause(load)
         renewed = time.monotonic()
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1), timeout=TIMEOUT) as session:
+        connector = aiohttp.TCPConnector(limit=1, keepalive_timeout=KEEP_SECONDS)
+        async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
             while time.monotonic() - renewed < load.renew_seconds and not _over(load, deadline):
                 await _counted(load, "kept", _whole(load, session, number))
+                await _pause(load)
+
+
+async def _pause(load: Load, times: float = 1.0) -> None:
+    # People do not ask all at once; the answers of one batch would end, and the next requests begin, together.
+    await asyncio.sleep(random.uniform(0, times * load.pause_seconds))
 
 
 def _over(load: Load, deadline: float) -> bool:
@@ -139,9 +155,11 @@ async def _tell(load: Load) -> None:
 
 def main() -> int:
     """Run what standard input asks for."""
+    # An engine closes a connection on which nothing was sent for five seconds: clients must not wait for the CPU.
+    os.nice(CLIENT_NICENESS)
     asked = json.load(sys.stdin)
     words = (asked["url"], asked["model"], asked["clients"], Path(asked["stop"]), asked["seconds"])
-    asyncio.run(run(Load(*words, asked["renewSeconds"], asked["maxTokens"])))
+    asyncio.run(run(Load(*words, asked["renewSeconds"], asked["maxTokens"], asked["pauseSeconds"])))
     return 0
 
 

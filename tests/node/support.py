@@ -118,9 +118,9 @@ class Namespace:
         pods = self.get("pods", "-l", "serving.stoker.dev/component=engine").get("items", [])
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
-    def the_pod(self) -> Json:
-        """Return the only engine pod."""
-        (pod,) = self.engine_pods()
+    def the_pod(self, name: str = "smollm2") -> Json:
+        """Return the only engine pod of a service."""
+        (pod,) = (p for p in self.engine_pods() if p["metadata"]["labels"]["serving.stoker.dev/service"] == name)
         return pod
 
     # ---- waiting ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""N10: no request dies of a scale-down; without the drain some do."""
+"""N10: no request dies of a rollout or of a scale-down; without the drain some do."""
 
 import copy
 from collections.abc import Iterator
@@ -9,8 +9,11 @@ from tests.node.support import Json, Namespace, quickstart, until
 from tests.node.watching import load
 
 STREAMS = 100
-TOKENS = 12
-DRAINED_SECONDS = 300.0
+# Some of them pause, or wait for their first token.
+CLIENTS = 150
+TOKENS = 16
+PAUSE_SECONDS = 2.0
+ROLLED_SECONDS = 300.0
 UNDRAINED = "undrained"
 
 pytestmark = pytest.mark.usefixtures("ready")
@@ -36,19 +39,32 @@ def names(namespace: Namespace) -> set[str]:
     return {pod["metadata"]["name"] for pod in pods}
 
 
-def test_N10_a_scale_down_loses_no_stream(namespace: Namespace) -> None:
-    with load(namespace, namespace.url(), STREAMS, TOKENS) as clients:
-        clients.await_open(STREAMS)
-        namespace.kubectl("scale", "infsvc", "smollm2", "--replicas=1")
-        until(lambda: len(names(namespace)) == 1, "one pod is left", DRAINED_SECONDS, clients.now)
+def test_N10_a_rollout_loses_no_stream(namespace: Namespace) -> None:
+    old = names(namespace)
+
+    with load(namespace, namespace.url(), CLIENTS, TOKENS, pause_seconds=PAUSE_SECONDS) as clients:
+        clients.await_streaming(STREAMS)
+        namespace.apply(small(pod={"annotations": {"example.com/rolled": "once"}}))
+        until(lambda: names(namespace).isdisjoint(old), "no old pod is left", ROLLED_SECONDS, clients.now)
+        namespace.await_ready()
         outcome = clients.finish()
 
     assert outcome["lost"] == {}
-    assert outcome["mostOpen"] >= STREAMS
-    assert outcome["completed"] >= STREAMS
+    assert outcome["completed"] > STREAMS
 
 
-@pytest.fixture
+def test_N10_a_scale_down_loses_no_stream(namespace: Namespace) -> None:
+    with load(namespace, namespace.url(), CLIENTS, TOKENS, pause_seconds=PAUSE_SECONDS) as clients:
+        clients.await_streaming(STREAMS)
+        namespace.kubectl("scale", "infsvc", "smollm2", "--replicas=1")
+        until(lambda: len(names(namespace)) == 1, "one pod is left", ROLLED_SECONDS, clients.now)
+        outcome = clients.finish()
+
+    assert outcome["lost"] == {}
+    assert outcome["completed"] > STREAMS
+
+
+@pytest.fixture(scope="module")
 def undrained(namespace: Namespace) -> Iterator[str]:
     """The same engines without the hook that drains them, in a Deployment that no InferenceService owns."""
     namespace.kubectl("scale", "infsvc", "smollm2", "--replicas=0")
@@ -62,7 +78,6 @@ def undrained(namespace: Namespace) -> Iterator[str]:
     for address in ("clusterIP", "clusterIPs"):
         del service["spec"][address]
     namespace.stage.kubectl.apply(deployment, service)
-    namespace.kubectl("rollout", "status", f"deployment/{UNDRAINED}", "--timeout=180s", timeout_seconds=200)
     yield UNDRAINED
     namespace.kubectl("delete", "deployment", UNDRAINED, "--wait=false")
 
@@ -76,11 +91,14 @@ def without_owner(rendered: Json) -> Json:
     return found
 
 
-def test_without_the_drain_a_scale_down_loses_streams(namespace: Namespace, undrained: str) -> None:
-    with load(namespace, namespace.url(undrained), STREAMS, TOKENS) as clients:
-        clients.await_open(STREAMS)
-        namespace.kubectl("scale", "deployment", undrained, "--replicas=1")
-        until(lambda: bool(clients.now()["lost"]), "streams are lost", 60, clients.now)
+@pytest.mark.parametrize("change", [("rollout", "restart"), ("scale", "--replicas=1")], ids=["rollout", "scale_down"])
+def test_without_the_drain_streams_are_lost(namespace: Namespace, undrained: str, change: tuple[str, str]) -> None:
+    namespace.kubectl("rollout", "status", f"deployment/{undrained}", "--timeout=180s", timeout_seconds=200)
+    with load(namespace, namespace.url(undrained), CLIENTS, TOKENS, pause_seconds=PAUSE_SECONDS) as clients:
+        clients.await_streaming(STREAMS)
+        assert clients.now()["lost"] == {}
+        namespace.kubectl(*change, f"deployment/{undrained}")
+        until(lambda: bool(clients.now()["lost"]), "streams are lost", 120, clients.now)
         outcome = clients.finish()
 
     assert sum(outcome["lost"].values()) > 0

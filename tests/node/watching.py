@@ -93,16 +93,12 @@ class Clients:
     stop: Path
 
     def now(self) -> dict[str, Any]:
-        """What they last said: open, streaming, mostOpen, completed, lost."""
+        """What they last said: open, streaming, completed, lost."""
         return dict(json.loads(self.lines.seen[-1][1])) if self.lines.seen else {}
 
     def await_streaming(self, count: int, seconds: float = 180.0) -> None:
         """Wait until so many streams are open and have brought a first token."""
         until(lambda: self.now().get("streaming", 0) >= count, f"{count} streams are open", seconds, self.now, 0.1)
-
-    def await_open(self, count: int, seconds: float = 60.0) -> None:
-        """Wait until so many requests wait for their stream or its end."""
-        until(lambda: self.now().get("open", 0) >= count, f"{count} requests are open", seconds, self.now, 0.1)
 
     def finish(self, seconds: float = END_SECONDS) -> dict[str, Any]:
         """Send nothing more, wait for the end of all open streams, and return what became of them."""
@@ -114,13 +110,13 @@ class Clients:
 
 @contextmanager
 def load(
-    namespace: Namespace, url: str, clients: int, max_tokens: int, model: str = "smollm2-135m"
+    namespace: Namespace, url: str, clients: int, max_tokens: int, model: str = "smollm2-135m", pause_seconds: float = 0
 ) -> Iterator[Clients]:
     """Have clients at work on a service while the body runs."""
     with tempfile.TemporaryDirectory() as folder:
         stop = Path(folder, "stop")
         asked = {"url": url, "clients": clients, "stop": str(stop), "maxTokens": max_tokens}
-        rest = {"model": model, "seconds": LOAD_SECONDS, "renewSeconds": RENEW_SECONDS}
+        rest = {"model": model, "pauseSeconds": pause_seconds, "seconds": LOAD_SECONDS, "renewSeconds": RENEW_SECONDS}
         argv = [*namespace.stage.cluster.enter(), sys.executable, "-m", "tests.node.load"]
         lines = Lines(argv, json.dumps({**asked, **rest}))
         try:
@@ -148,6 +144,10 @@ class PodWatch:
     def first(self, ready: bool, after: float) -> float | None:
         """When it was first said, after a time, that the pod is Ready, or that it is not."""
         return next((at for at, state, _ in self.seen() if at > after and state is ready), None)
+
+    def restarted_at(self, restarts: int) -> float:
+        """When it was first said that the engine has been restarted so often. Raises StopIteration before that."""
+        return next(at for at, _, count in self.seen() if count >= restarts)
 
     def restarts(self) -> int:
         """How often the engine was restarted, as last said."""

@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +35,7 @@ READS = ("get", "list", "watch")
 NOT_COUNTED = ("leases", "selfsubjectaccessreviews", None)
 NEXT_PAGE = "continue="
 ROOT = Path(__file__).parents[1]
+OPERATOR = (sys.executable, "-c", "from stoker.cli import main; main()", "operator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +216,12 @@ async def count_children(client: Client) -> int:
 
 
 @asynccontextmanager
-async def an_operator(plane: ControlPlane, user: str, log: Path) -> AsyncIterator[int]:
+async def an_operator(plane: ControlPlane, user: str, log: Path, argv: Sequence[str] = OPERATOR) -> AsyncIterator[int]:
     """Run the operator as a process of its own, under a user of its own. Yields its pid."""
     kubeconfig = plane.kubeconfig_for(user, ["system:masters"])
-    argv = [sys.executable, "-c", "from stoker.cli import main; main()", "operator"]
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT / "operator"),
+        "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
         "STOKER_KUBECONFIG": str(kubeconfig),
         "STOKER_LEASE_NAMESPACE": "default",
         "STOKER_HEALTH_PORT": "0",

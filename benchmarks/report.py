@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from benchmarks.apply_fleet import Measured
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
-BEGIN, END = "<!-- apply_fleet: begin -->", "<!-- apply_fleet: end -->"
 RATIO_GOAL = 1.5
 IDLE_SECONDS = 60.0
 
@@ -64,13 +63,15 @@ def publish(results: Sequence[Measured]) -> None:
     Console().print(table)
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
-    _replace(
-        "\n".join([f"Measured {stamp} on {machine}; API server, controllers and kwok share the cores.", "", *lines])
+    replace(
+        "apply_fleet",
+        "\n".join([f"Measured {stamp} on {machine}; API server, controllers and kwok share the cores.", "", *lines]),
     )
 
 
-def _replace(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+def replace(part: str, text: str) -> None:
+    """Put a text between the marks of one part of the page."""
+    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+    before, rest = PAGE.read_text(encoding="utf-8").split(begin, 1)
+    after = rest.split(end, 1)[1]
+    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

@@ -1,7 +1,8 @@
 """What the commands work on: InferenceServices, the model's config.json and nodes, each from a file."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from stoker.plan.snapshot import NodeView, ReferenceView
 
 SERVICE_LIMIT: Final = 3 * MEBIBYTE
 """Largest object that an API server takes."""
+_QUANTITY: Final = re.compile(r"(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[kKMGTPE]i?|[mun]|[eE][-+]?[0-9]{1,2})?")
+"""What a node has of something: no less than nothing."""
 NODES_LIMIT: Final = 64 * MEBIBYTE
 CONFIG_LIMIT: Final = 4 * MEBIBYTE
 MODEL_CONFIG: Final = "--model-config"
@@ -69,6 +72,10 @@ def read_nodes(file: str) -> tuple[NodeView, ...]:
     if not nodes:
         remedy = "write it with: kubectl get nodes -o yaml"
         raise UnusableError(Fault("document", "holds no node", remedy))
+    counts = Counter(node["metadata"]["name"] for node in nodes)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise UnusableError(Fault("document", f"the node {_shown(twice[0])} stands there twice", "keep one of the two"))
     return tuple(node_view(node) for node in nodes)
 
 
@@ -77,7 +84,9 @@ def _nodes(document: object, number: int) -> Iterator[Mapping[str, Any]]:
     kind = document.get("kind") if isinstance(document, Mapping) else None
     if isinstance(document, Mapping) and kind in ("List", "NodeList"):
         items = document.get("items")
-        for index, item in enumerate(items if isinstance(items, Sequence) else ()):
+        if not isinstance(items, list):
+            raise UnusableError(Fault(join(path, "items"), "is no list", "write it with: kubectl get nodes -o yaml"))
+        for index, item in enumerate(items):
             yield _node(item, join(path, "items", index))
     else:
         yield _node(document, path or "document")
@@ -96,8 +105,12 @@ def _node(document: object, path: str) -> Mapping[str, Any]:
     return document
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= 253 and re.fullmatch(SUBDOMAIN_PATTERN, value) is not None
+
+
+def _is_flag(value: object) -> bool:
+    return value is None or isinstance(value, bool)
 
 
 def _is_texts(value: object) -> bool:
@@ -105,7 +118,12 @@ def _is_texts(value: object) -> bool:
 
 
 def _is_quantities(value: object) -> bool:
-    return value is None or (isinstance(value, Mapping) and all(isinstance(item, str | int) for item in value.values()))
+    return value is None or (isinstance(value, Mapping) and all(map(_is_quantity, value.values())))
+
+
+def _is_quantity(value: object) -> bool:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return (is_number or isinstance(value, str)) and _QUANTITY.fullmatch(str(value)) is not None
 
 
 def _is_object(value: object) -> bool:
@@ -113,22 +131,31 @@ def _is_object(value: object) -> bool:
 
 
 def _is_taints(value: object) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(i, Mapping) and _is_texts(i) for i in value))
+    return value is None or (isinstance(value, list) and all(_has_texts(item, "key", "effect") for item in value))
 
 
-def _is_objects(value: object) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(item, Mapping) for item in value))
+def _is_conditions(value: object) -> bool:
+    texts = ("type", "status")
+    return value is None or (
+        isinstance(value, list)
+        and all(isinstance(i, Mapping) and all(isinstance(i.get(text), str) for text in texts) for i in value)
+    )
+
+
+def _has_texts(value: object, *names: str) -> bool:
+    return isinstance(value, Mapping) and _is_texts(value) and all(value.get(name) for name in names)
 
 
 _NODE_SHAPE: Final[tuple[tuple[tuple[str, ...], Callable[[object], bool]], ...]] = (
     (("metadata",), _is_object),
-    (("metadata", "name"), _is_text),
+    (("metadata", "name"), _is_name),
     (("metadata", "labels"), _is_texts),
     (("spec",), _is_object),
     (("spec", "taints"), _is_taints),
+    (("spec", "unschedulable"), _is_flag),
     (("status",), _is_object),
     (("status", "allocatable"), _is_quantities),
-    (("status", "conditions"), _is_objects),
+    (("status", "conditions"), _is_conditions),
 )
 """What is read of a node, and the check that it must pass; all but the name may be absent."""
 

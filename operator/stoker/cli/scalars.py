@@ -5,7 +5,8 @@ Source: resolve.go of sigs.k8s.io/yaml.
 """
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import yaml
 
@@ -14,6 +15,7 @@ _FLOAT: Final = re.compile(
     r"^(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9][0-9_]*)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 _TAG: Final = "tag:yaml.org,2002:"
+_NULLS: Final = ("", "~", "null", "Null", "NULL")
 _REPLACED: Final = {f"{_TAG}{name}" for name in ("timestamp", "value", "int", "float")}
 
 
@@ -28,11 +30,22 @@ def _integer(loader: Loader, node: yaml.ScalarNode) -> int:
     return int(digits, 8 if is_octal else 0) * (-1 if text.startswith("-") else 1)
 
 
-def _timestamp(loader: Loader, node: yaml.ScalarNode) -> object:
-    try:
-        return loader.construct_yaml_timestamp(node)
-    except AttributeError:  # PyYAML takes any text under this tag for one
-        raise ValueError(f"{str(node.value)[:40]!r} is no time stamp") from None
+def _null(loader: Loader, node: yaml.ScalarNode) -> None:
+    if loader.construct_scalar(node) not in _NULLS:
+        raise ValueError
+
+
+def _read(construct: Callable[[Loader, Any], object], what: str) -> Callable[[Loader, yaml.Node], object]:
+    """Read a scalar under a tag. PyYAML takes any text under it, and fails in its own ways where it is another one."""
+
+    def read(loader: Loader, node: yaml.Node) -> object:
+        try:
+            return construct(loader, node)
+        except (ValueError, LookupError, AttributeError):
+            problem = f"{str(node.value)[:40]!r} is no {what}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+
+    return read
 
 
 Loader.yaml_implicit_resolvers = {
@@ -41,5 +54,8 @@ Loader.yaml_implicit_resolvers = {
 }
 Loader.add_implicit_resolver(f"{_TAG}int", _INTEGER, list("-+0123456789"))
 Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
-Loader.add_constructor(f"{_TAG}int", _integer)
-Loader.add_constructor(f"{_TAG}timestamp", _timestamp)
+Loader.add_constructor(f"{_TAG}int", _read(_integer, "integer that can be read"))
+Loader.add_constructor(f"{_TAG}float", _read(Loader.construct_yaml_float, "number"))
+Loader.add_constructor(f"{_TAG}bool", _read(Loader.construct_yaml_bool, "true or false"))
+Loader.add_constructor(f"{_TAG}null", _read(_null, "null"))
+Loader.add_constructor(f"{_TAG}timestamp", _read(Loader.construct_yaml_timestamp, "time stamp"))

@@ -313,6 +313,15 @@ def test_a_bad_model_config_gets_a_line(command: Any, tmp_path: Path, text: str)
         "kind: Node\nmetadata: {name: a}\nspec: {taints: [5]}",
         "kind: Node\nmetadata: {name: a, labels: {x: 5}}",
         "kind: Node\nmetadata: {name: a}\nstatus: {conditions: [5]}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {conditions: [{type: Ready, status: true}]}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: x}}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: -1}}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: true}}",
+        "kind: Node\nmetadata: {name: a}\nspec: {taints: [{effect: NoSchedule}]}",
+        "kind: Node\nmetadata: {name: a}\nspec: {unschedulable: 'yes'}",
+        "kind: Node\nmetadata: {name: ''}",
+        "kind: Node\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: a}",
+        "kind: List\nitems: {}",
     ],
 )
 def test_a_bad_file_of_nodes_gets_a_line(command: Any, tmp_path: Path, text: str) -> None:

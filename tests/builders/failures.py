@@ -282,7 +282,7 @@ KNOWN: Mapping[str, Known] = {
         spec=CPP,
     ),
     "file cut off": Known(crashed(said.LLAMA_CUT), "ModelBroken", ("failed to read key-value pairs",), True, spec=CPP),
-    "no model file": Known(crashed(said.LLAMA_MAGIC), "ModelBroken", ("invalid magic characters",), True, spec=CPP),
+    "no model file": Known(crashed(said.LLAMA_MAGIC), "ModelBroken", ("; the engine said: gguf_init",), True, spec=CPP),
     "quantization": Known(
         crashed(said.VLLM_METHOD), "QuantizationUnsupported", ("capability: 80", "spec.quantization.weights"),
         stalled=True,

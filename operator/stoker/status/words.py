@@ -48,7 +48,7 @@ def out_of_memory(case: Case) -> Diagnosis | None:
 def _host_memory(found: re.Match[str], case: Case) -> str:
     limit = case.layout.memory_request_bytes if case.layout else 0
     has = f" ({quantity(limit)} now)" if limit else ""
-    return f"the engine could not get the memory that it needs; raise spec.resources.memory{has}: {_shown(found)}"
+    return f"the engine could not get the memory that it needs; raise spec.resources.memory{has}; {_said(found)}"
 
 
 def _cache_too_small(found: re.Match[str], case: Case) -> str:
@@ -130,7 +130,12 @@ def _says(hint: str) -> Callable[[re.Match[str], Case], str]:
 
 
 def _hinted(hint: str, found: re.Match[str], case: Case) -> str:
-    return f"{hint}: {_shown(found)}"
+    return f"{hint}; {_said(found)}"
+
+
+def _said(found: re.Match[str]) -> str:
+    """Return the engine's words, so that nobody takes them for the value to write."""
+    return f"the engine said: {_shown(found)}"
 
 
 def _shown(found: re.Match[str]) -> str:
@@ -155,7 +160,7 @@ def _gated(found: re.Match[str], case: Case) -> str:
 
 def _absent(found: re.Match[str], case: Case) -> str:
     private = ", or name a token for it in spec.model.credentialsSecret if it is private" * _from_hub(case)
-    return f"there is no model at {_source(case)}; correct spec.model.source{private}: {_shown(found)}"
+    return f"there is no model at {_source(case)}; correct spec.model.source{private}; {_said(found)}"
 
 
 def _no_revision(found: re.Match[str], case: Case) -> str:

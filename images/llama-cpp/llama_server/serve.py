@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -112,11 +113,10 @@ def _lengthen_queue(port: int) -> None:
             found = socket.socket(fileno=int(entry.name))
         except OSError:
             continue  # not a socket, or closed since
-        try:
+        with suppress(OSError):  # the library closed it since
             if _listens(found, port):
                 found.listen(WAITING_CONNECTIONS)
-        finally:
-            found.detach()  # it is the library's: it stays open
+        found.detach()  # it is the library's: it stays open
 
 
 def _listens(candidate: socket.socket, port: int) -> bool:

@@ -10,6 +10,7 @@ import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import xllamacpp
@@ -251,6 +252,22 @@ def test_many_connections_may_wait_at_its_port() -> None:
 
         serve._lengthen_queue(address[1])
         assert connections(held, address) == WAITING
+
+
+def test_the_server_s_own_port_is_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as held, socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+        address = listener.getsockname()
+        established: list[int] = []
+        monkeypatch.setattr(
+            xllamacpp, "Server", lambda _: SimpleNamespace(listening_address=f"http://127.0.0.1:{address[1]}")
+        )
+        for name in ("_die_while_loading", "_leave_on_signal"):
+            monkeypatch.setattr(serve, name, lambda: None)
+        monkeypatch.setattr(serve, "_watch", lambda *_: established.append(connections(held, address)))
+
+        serve.serve(parse(["-m", "x.gguf", "--port", str(address[1])], {}))
+
+    assert established == [WAITING]
 
 
 def connections(held: ExitStack, address: tuple[str, int]) -> int:

@@ -95,8 +95,8 @@ def test_stopped_and_killed_processes_are_found_and_the_engines_healed(namespace
         os.kill(namespace.processes(namespace.get("pod", eighth["metadata"]["name"]), "engine")[0], signal.SIGSTOP)
 
         # The load goes on until then: a core that stops while nothing runs is found later, by the agent's own question.
-        until(lambda: stopped.restarts() == 1, "the engine of a stopped core is restarted", HANG_SECONDS, stopped.seen)
-        until(lambda: killed.restarts() == 2, "the stopped server is restarted", HANG_SECONDS, killed.seen)
+        until(lambda: stopped.restarts() >= 1, "the engine of a stopped core is restarted", HANG_SECONDS, stopped.seen)
+        until(lambda: killed.restarts() >= 2, "the stopped server is restarted", HANG_SECONDS, killed.seen)
         assert stopped.restarted_at(1) - core_stopped < HANG_SECONDS
         assert killed.restarted_at(2) - server_stopped < HANG_SECONDS
 

@@ -39,6 +39,9 @@ def _read(construct: Callable[[Loader, Any], object], what: str) -> Callable[[Lo
     """Read a scalar under a tag. PyYAML takes any text under it, and fails in its own ways where it is another one."""
 
     def read(loader: Loader, node: yaml.Node) -> object:
+        if not isinstance(node, yaml.ScalarNode):  # PyYAML looks for one in an object, under the key "="
+            problem = "expected a scalar, but found a list or an object"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         try:
             return construct(loader, node)
         except (ValueError, LookupError, AttributeError):

@@ -38,6 +38,7 @@ BROKEN = {
         "line 1, column 4: broken YAML: '2026-99-99' is no time stamp",
     ),
     "no date at all by tag": ("a: !!timestamp soon", "no time stamp"),
+    "a date by tag that is an object": ("a: !!timestamp {!!value =: x}", "expected a scalar"),
     "a number of many digits": (f"a: [0x{'f' * 6000}]", "a[0]: is a number of more than 100 digits"),
     "infinity": ("a: {b: .inf}", "a.b: is no number that JSON can hold"),
     "a number as key": ("1: x", 'write it in quotes: "1"'),

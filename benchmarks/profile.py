@@ -26,15 +26,15 @@ BUILT_IN = "~"
 IMPORTS = "imports"
 # By a part of the file's path, the first that fits.
 GROUPS = (
-    ("/stoker/api/", "the API's models"),
+    ("/operator/stoker/api/", "the API's models"),
     ("/pydantic/", "the API's models"),
-    ("/stoker/plan/", "plan, engines, render"),
-    ("/stoker/engines/", "plan, engines, render"),
-    ("/stoker/facts/", "plan, engines, render"),
-    ("/stoker/render/", "plan, engines, render"),
-    ("/stoker/reconcile/", "plan, engines, render"),
-    ("/stoker/status/", "status"),
-    ("/stoker/", "the operator's cache, queue and writes"),
+    ("/operator/stoker/plan/", "plan, engines, render"),
+    ("/operator/stoker/engines/", "plan, engines, render"),
+    ("/operator/stoker/facts/", "plan, engines, render"),
+    ("/operator/stoker/render/", "plan, engines, render"),
+    ("/operator/stoker/reconcile/", "plan, engines, render"),
+    ("/operator/stoker/status/", "status"),
+    ("/operator/stoker/", "the operator's cache, queue and writes"),
     ("/kopf/", "kopf: watches and handlers"),
     ("/aiohttp/", "HTTP and TLS"),
     ("/ssl.py", "HTTP and TLS"),

@@ -114,13 +114,14 @@ def _too_small(it: Given, fitted: Fit, short: int) -> tuple[str, ...]:
     where = "each GPU" if it.demand.on_gpu else "the container"
     fixed = worst.weight_bytes + worst.activation_bytes + worst.graph_bytes + worst.overhead_bytes
     budget = worst.budget_bytes or 0
+    what = "one sequence" if it.traits.context_is_shared else f"{it.demand.max_sequences} sequences"
+    cache, need = f"the KV cache of {what} of {it.demand.max_length} tokens", shown(fitted.needed_kv_bytes or 0)
     if fixed > budget:
         first = f"weights and activations need {shown(fixed)} of {where}, and the engine may use {shown(budget)}"
-    else:
-        what = "one sequence" if it.traits.context_is_shared else f"{it.demand.max_sequences} sequences"
-        need, left = shown(fitted.needed_kv_bytes or 0), shown(max(worst.kv_bytes or 0, 0))
-        first = f"the KV cache of {what} of {it.demand.max_length} tokens needs {need}, and {left} of {where} are left"
-    return first, f"short by {shown(short)} on {where}"
+        more = f", with {need} for {cache}" if fitted.needed_kv_bytes else ""
+        return first, f"short by {shown(short)} on {where}{more}"
+    left = shown(max(worst.kv_bytes or 0, 0))
+    return f"{cache} needs {need}, and {left} of {where} are left", f"short by {shown(short)} on {where}"
 
 
 def _fits(it: Given, fitted: Fit) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ def test_a_gpu_that_is_too_small_says_by_how_much_and_where() -> None:
 def test_weights_that_exceed_the_gpu_are_named_as_the_cause() -> None:
     reasons = planned(a_spec().model(LLAMA_70B).on(H100)).reasons
     assert reasons[0].startswith("weights and activations need 135.")
+    assert reasons[1].endswith(" on each GPU, with 40 GiB for the KV cache of one sequence of 131072 tokens")
 
 
 def test_uneven_stages_give_the_capacity_of_the_fullest() -> None:

@@ -91,9 +91,10 @@ def _handle(record: ProcessRecord) -> Iterator[int | None]:
 
 def _await_launch(child: subprocess.Popen[bytes]) -> None:
     # Until the helpers of the prefix have handed over, the program does not yet die with this process.
-    comm, deadline = Path(f"/proc/{child.pid}/comm"), time.monotonic() + LAUNCH_SECONDS
+    # The link to the program is there before the start is told to have succeeded; the name of the process comes later.
+    program, deadline = Path(f"/proc/{child.pid}/exe"), time.monotonic() + LAUNCH_SECONDS
     with suppress(FileNotFoundError, ProcessLookupError):
-        while comm.read_text().strip() in LAUNCHERS and time.monotonic() < deadline:
+        while program.readlink().name in LAUNCHERS and time.monotonic() < deadline:
             time.sleep(0.005)
 
 

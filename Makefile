@@ -166,8 +166,9 @@ clean-cache: down ## Remove all that was downloaded and built; the next run begi
 test: venv ## Every tier: style, unit, parsers, cluster, node
 	@$(PYTHON) -m clusters.tiers
 
+# Three at a time, each with control planes of its own: most of their time they wait.
 cluster-test: venv ## Tests on a real control plane with GPU nodes that kwok plays
-	@$(PYTHON) -m pytest tests/cluster -q --durations=5
+	@$(PYTHON) -m pytest tests/cluster -q --durations=5 --numprocesses 3 --dist loadfile
 
 node-test: venv ## Tests on a real node: kubelet, containerd, engines
 	@$(PYTHON) -m pytest tests/node -q --durations=5

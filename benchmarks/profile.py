@@ -47,7 +47,7 @@ GROUPS = (
 def main() -> None:
     """Profile one fleet, of 100 services unless an argument says otherwise."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    lines = list(shares(asyncio.run(measure(count))))
+    lines = shares(asyncio.run(measure(count)))
     text = "\n".join([f"Profiled with N = {count}.", "", "| | share of the operator's CPU time |", "|---|---|", *lines])
     print(text)
     replace("profile", text)

@@ -171,7 +171,7 @@ def _metadata_faults(metadata: object) -> Iterator[Fault]:
     if not isinstance(metadata, Mapping):
         return
     name, namespace = metadata.get("name"), metadata.get("namespace")
-    if isinstance(name, str) and (len(name) > 253 or not re.fullmatch(SUBDOMAIN_PATTERN, name)):
+    if isinstance(name, str) and not _is_name(name):
         remedy = "write at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends"
         yield Fault("metadata.name", f"{_shown(name)} is no name of an object", remedy)
     if isinstance(namespace, str) and (len(namespace) > 63 or not re.fullmatch(LABEL_PATTERN, namespace)):

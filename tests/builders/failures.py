@@ -57,10 +57,12 @@ class Known:
     nodes: tuple[NodeView, ...] = ()
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     ending: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    replaced: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def case(self) -> Case:
         """The case as the chain sees it."""
-        return Case(self.pod, self.spec.build(), self.layout, self.nodes, self.held, ending=self.ending)
+        spec = self.spec.build()
+        return Case(self.pod, spec, self.layout, self.nodes, self.held, ending=self.ending, replaced=self.replaced)
 
 
 def unplaced(message: str, gpus: int = 0) -> PodView:
@@ -84,6 +86,20 @@ KNOWN: Mapping[str, Known] = {
     "GPUs that the service's own ending pods hold": Known(
         unplaced(said.NO_GPU_FREE, gpus=2), "WaitingForEndingPods", ("on gpu-b", "starts when they are gone"),
         stalled=False, nodes=NODES, held=HELD, ending={"gpu-b": {"nvidia.com/gpu": 1}},
+    ),
+    "GPUs that the old revision's only pod holds": Known(
+        unplaced(said.NO_GPU_FREE, gpus=2), "Unschedulable",
+        ("gpu-b has 1 of 4 free", "set spec.rollout.strategy to Recreate"),
+        stalled=False, nodes=NODES, held=HELD, replaced={"gpu-b": {"nvidia.com/gpu": 2}},
+    ),
+    "GPUs that one of the old revision's pods holds": Known(
+        unplaced(said.NO_GPU_FREE, gpus=2), "Unschedulable",
+        ("gpu-b has 1 of 4 free", "set spec.rollout.strategy to Replace"),
+        stalled=False, nodes=NODES, held=HELD, replaced={"gpu-b": {"nvidia.com/gpu": 2}}, spec=a_spec().replicas(2),
+    ),
+    "fewer GPUs of the old revision than the pod needs": Known(
+        unplaced(said.NO_GPU_FREE, gpus=4), "Unschedulable", ("lower spec.replicas",),
+        stalled=False, nodes=NODES, held=HELD, replaced={"gpu-b": {"nvidia.com/gpu": 2}},
     ),
     "more GPUs than any node has": Known(
         unplaced(said.NO_GPU_FREE, gpus=8), "Unschedulable",

@@ -22,11 +22,11 @@ from stoker.kube.client import Client
 from stoker.kube.discovery import Discovery
 from stoker.kube.errors import ApiError, Conflict, NotFound, NotLeader
 from stoker.kube.events import EventPoster
-from stoker.kube.held import ForeignHeld
+from stoker.kube.held import FRESH_SECONDS, REPLACING_SECONDS, ForeignHeld
 from stoker.kube.ledger import Ledger
 from stoker.kube.logs import LogReader
 from stoker.kube.references import ReferenceReader
-from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
+from stoker.kube.resources import CHILDREN, DEPLOYMENT, INFERENCE_SERVICE
 from stoker.kube.snapshot import Owner, Surroundings, assemble, pods_of
 from stoker.kube.views import STATUS_MANAGER, ServiceEntry, object_ref
 from stoker.plan.counts import added
@@ -40,6 +40,9 @@ RESYNC_SECONDS = 1800.0
 
 FOREIGN_SECONDS = 10.0
 """How often an object that stands in the way is looked at: no watch shows it."""
+
+WAITING_SECONDS = 60.0
+"""How often a service is looked at whose pods find no place: the status tells what is free, and no watch does."""
 
 SOON_SECONDS = 0.5
 NAMESPACE_TERMINATING = "NamespaceTerminating"
@@ -125,6 +128,8 @@ class Reconciler:
             raise attempt.error
         if memory.foreign:
             delays.append(FOREIGN_SECONDS)
+        if _waits(self._parts.cache, entry):
+            delays.append(WAITING_SECONDS)
         if attempt.look_again:
             delays.append(SOON_SECONDS)
         if attempt.namespace_ends:
@@ -137,15 +142,18 @@ class Reconciler:
         parts = self._parts
         service = entry.stored()
         references = await parts.references.of(key, service)
-        waits = any(pod.unschedulable_message for pod in pods_of(parts.cache, entry))
+        waits = _waits(parts.cache, entry)
         if waits:
             await parts.foreign_held.refresh()  # the status tells what is free
-        knows_held = waits or (parts.foreign_held.is_fresh and not _is_observed(service))
+        replaces = bool(parts.cache.children[DEPLOYMENT.kind].of(entry.uid))
+        max_age_seconds = REPLACING_SECONDS if replaces else FRESH_SECONDS
+        is_fresh = parts.foreign_held.is_fresh(max_age_seconds)
+        knows_held = waits or (is_fresh and not _is_observed(service))
         snapshot = self._snapshot(key, entry, memory, references, knows_held)
         decision = decide(snapshot, parts.settings)
-        if decision.create_revision is not None and not knows_held:
+        if decision.create_revision is not None and not (knows_held and is_fresh):
             # Else only a new revision depends on what is free, so only then it is worth the asking.
-            await parts.foreign_held.refresh()
+            await parts.foreign_held.refresh(max_age_seconds)
             snapshot = self._snapshot(key, entry, memory, references, True)
             decision = decide(snapshot, parts.settings)
         return snapshot, decision
@@ -290,6 +298,11 @@ class Reconciler:
         """Forget what is remembered of a service that is gone."""
         self._memories.pop(key, None)
         self._parts.references.forget(key)
+
+
+def _waits(cache: Cache, entry: ServiceEntry) -> bool:
+    """Return whether a pod of a service has found no node."""
+    return any(pod.unschedulable_message for pod in pods_of(cache, entry))
 
 
 def _is_observed(service: Mapping[str, Any]) -> bool:

@@ -15,14 +15,13 @@ from stoker.kube.views import (
     ServiceEntry,
     child_entry,
     controller_uid,
-    holdings,
     node_view,
     pod_view,
     revision_entry,
     service_entry,
     service_label,
 )
-from stoker.plan.counts import add
+from stoker.plan.counts import add, holdings
 from stoker.plan.snapshot import NodeView, PodView
 from stoker.render.names import child_name, label_value, service_account_name
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -353,10 +353,3 @@ def last_words(text: object) -> str | None:
 
 def _text(value: object) -> str | None:
     return str(value)[:MAX_TEXT] if value else None
-
-
-def holdings(pod: PodView) -> Iterator[tuple[str, str, int]]:
-    """Yield what a pod holds as (node, resource, count). One that has ended, or is on no node, holds nothing."""
-    if pod.node is not None and pod.phase not in ("Succeeded", "Failed"):
-        for name, count in pod.requests.items():
-            yield pod.node, name, count

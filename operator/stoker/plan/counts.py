@@ -1,8 +1,10 @@
-"""Counts of extended resources by node."""
+"""Counts of what pods hold, by node and resource."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+from stoker.plan.snapshot import PodView
 
 
 def added(one: Mapping[str, Mapping[str, int]], other: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
@@ -22,3 +24,19 @@ def add(held: dict[str, dict[str, int]], node: str, name: str, count: int) -> No
         del of_node[name]
     if not of_node:
         del held[node]
+
+
+def held_by(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
+    """Return what pods hold in all."""
+    held: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        for node, name, count in holdings(pod):
+            add(held, node, name, count)
+    return held
+
+
+def holdings(pod: PodView) -> Iterator[tuple[str, str, int]]:
+    """Yield what a pod holds as (node, resource, count). One that has ended, or is on no node, holds nothing."""
+    if pod.node is not None and pod.phase not in ("Succeeded", "Failed"):
+        for name, count in pod.requests.items():
+            yield pod.node, name, count

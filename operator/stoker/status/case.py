@@ -39,6 +39,8 @@ class Case:
     nodes_are_known: bool = True
     ending: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What pods of the same service that are ending still hold, by node and resource; ``held`` counts it too."""
+    replaced: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What pods of older revisions hold, by node and resource; ``held`` counts it too."""
 
     def container(self, name: str) -> ContainerView | None:
         """Return the state of a container; None before the kubelet has told any."""

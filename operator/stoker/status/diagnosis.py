@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from stoker.plan.counts import add
-from stoker.plan.snapshot import PodView, Snapshot
+from stoker.plan.counts import held_by
+from stoker.plan.snapshot import Snapshot
 from stoker.status import scheduling, startup, words
 from stoker.status.case import Case, Diagnosis, Policy
 from stoker.status.creation import pods_not_created
@@ -36,7 +36,8 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
     What somebody has to act on goes before what passes; a pod that exists says more than one that could not be made.
     """
     key = outcome.revision.key if outcome.revision else None
-    ending = _held_by_ending(snapshot.pods)
+    ending = held_by(pod for pod in snapshot.pods if pod.terminating)
+    replaced = held_by(pod for pod in snapshot.pods if key not in (None, pod.revision))
     cases = [
         Case(
             pod=pod,
@@ -47,6 +48,7 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
             held=snapshot.held,
             held_is_known=snapshot.held_is_known,
             ending=ending,
+            replaced=replaced,
         )
         for pod in snapshot.pods
         if not pod.ready and not pod.terminating and (key is None or pod.revision == key)
@@ -54,16 +56,6 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
     return _gravest(diagnosis for case in cases if (diagnosis := diagnose(case))) or pods_not_created(
         snapshot.create_failures
     )
-
-
-def _held_by_ending(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
-    """Return what pods that are ending hold, by node and resource."""
-    held: dict[str, dict[str, int]] = {}
-    for pod in pods:
-        if pod.terminating and pod.node is not None:
-            for name, count in pod.requests.items():
-                add(held, pod.node, name, count)
-    return held
 
 
 def _gravest(diagnoses: Iterable[Diagnosis]) -> Diagnosis | None:

@@ -86,7 +86,8 @@ def _devices(case: Case, said: str) -> str | None:
         return f"{needs}; {NODES_UNKNOWN}"
     offers = _offers(case, resource)
     most = max((offer.total for offer in offers), default=0)
-    return f"{needs}, and {_listed(offers, case.held_is_known)}; {_remedy(need, most)}"
+    remedy = _remedy(need, most, _way_to_make_room(case, offers, resource))
+    return f"{needs}, and {_listed(offers, case.held_is_known)}; {remedy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +128,23 @@ def _listed(offers: list[_Offer], free_is_known: bool, show: Callable[[int], str
     return ", ".join(shown_offers) + more
 
 
-def _remedy(need: int, most: int) -> str:
+def _remedy(need: int, most: int, makes_room: str | None) -> str:
     if need > most > 0:
         return f"lower spec.parallelism.tensor x pipeline to {most} at most, or add larger nodes"
     if not most:
         return "add nodes with GPUs whose device plugin runs"
-    return "free GPUs, add nodes, or lower spec.replicas"
+    return f"free GPUs, add nodes, or {makes_room or 'lower spec.replicas'}"
+
+
+def _way_to_make_room(case: Case, offers: list[_Offer], resource: str) -> str | None:
+    """Return how the pods that are being replaced would make room; None where that would not be enough."""
+    need = case.pod.requests.get(resource, 0)
+    held = {node: counts.get(resource, 0) for node, counts in case.replaced.items()}
+    if not any(held.get(offer.node) and offer.free + held[offer.node] >= need for offer in offers):
+        return None
+    if case.spec is not None and case.spec.replicas >= 2:
+        return "set spec.rollout.strategy to Replace, so that a pod of the old revision makes room while another serves"
+    return "set spec.rollout.strategy to Recreate, so that the old revision's pod makes room (none serves meanwhile)"
 
 
 def _host(case: Case, said: str) -> str | None:

@@ -11,7 +11,7 @@ from kubernetes.aio.client import Configuration
 
 from stoker.controller.operator import Operator
 from stoker.controller.options import parse_options
-from stoker.controller.reconciler import Memory
+from stoker.controller.reconciler import WAITING_SECONDS, Attempt, Memory, Reconciler
 from stoker.kube.client import Client
 from stoker.kube.discovery import Capabilities
 from stoker.kube.errors import Forbidden
@@ -20,20 +20,26 @@ from stoker.kube.held import ForeignHeld
 from stoker.kube.lease import RENEW_DEADLINE_SECONDS
 from stoker.kube.naming import Named
 from stoker.kube.references import _Read
-from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, NODE, POD
+from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, NODE, POD, Resource
 from stoker.kube.views import pod_view
 from stoker.plan.snapshot import Snapshot
 from tests.builders.objects import a_stored_pod, an_object
+from tests.builders.specs import a_spec
 
 KEY = ("team-a", "chat")
+
+
+def an_operator(*resources: Resource) -> Operator:
+    """An operator that watches some kinds, and knows one service."""
+    found = Operator(parse_options(["--metrics-port", "0"], {}), Configuration(), resources)
+    found.seen("InferenceService", an_object("InferenceService", uid="svc", spec={}))
+    return found
 
 
 @pytest.fixture
 async def operator() -> AsyncIterator[Operator]:
     """An operator that leads, has listed everything, and talks to nobody."""
-    options = parse_options(["--metrics-port", "0"], {})
-    found = Operator(options, Configuration(), (INFERENCE_SERVICE, DEPLOYMENT, POD))
-    found.seen("InferenceService", an_object("InferenceService", uid="svc", spec={}))
+    found = an_operator(INFERENCE_SERVICE, DEPLOYMENT, POD)
     found.elector.state.renewed(found._loop.time())
     found.elector.led = True
     found._complete = True
@@ -137,6 +143,56 @@ async def test_what_pods_of_others_hold_is_asked_for_when_a_pod_finds_no_place(
     assert (await look(operator, unschedulable=True)).held == {"node": {"nvidia.com/gpu": 2}}
 
 
+@pytest.mark.parametrize(("replaces", "lists"), [(True, 2), (False, 1)])
+async def test_N18_pods_are_never_replaced_by_an_old_list(
+    monkeypatch: pytest.MonkeyPatch, replaces: bool, lists: int
+) -> None:
+    """Of two revisions made at once, the second must not go by what was free for the first."""
+    operator, listed = an_operator(INFERENCE_SERVICE, DEPLOYMENT, POD, NODE), []
+
+    async def count(_: ForeignHeld) -> dict[str, dict[str, int]]:
+        listed.append(1)
+        return {}
+
+    monkeypatch.setattr(ForeignHeld, "_list", count)
+    await operator._reconciler._parts.foreign_held.refresh()
+    manifest = a_spec().manifest("chat", "team-a")
+    stored = an_object("InferenceService", uid="svc", version=2)["metadata"]
+    operator.seen("InferenceService", manifest | {"metadata": stored})
+    if replaces:
+        operator.seen("Deployment", a_child(5))
+    entry = operator.cache.service(KEY)
+    assert entry is not None
+    _, decision = await operator._reconciler._decide(KEY, entry, Memory("svc"))
+    assert decision.create_revision is not None
+    assert len(listed) == lists
+    await operator.stop()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_service_whose_pod_finds_no_place_is_looked_at_again(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    """Its status tells what is free, and nothing tells when others give GPUs back."""
+
+    async def nothing(*_: object) -> dict[str, dict[str, int]]:
+        return {}
+
+    async def no_attempt(*_: object) -> Attempt:
+        return Attempt()
+
+    async def no_delay(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(ForeignHeld, "_list", nothing)
+    monkeypatch.setattr(Reconciler, "_write", no_attempt)
+    monkeypatch.setattr(Reconciler, "_write_status", no_delay)
+    await look(operator, unschedulable=waits)
+    seconds = await operator._reconciler.reconcile(KEY)
+    assert seconds is not None
+    assert (seconds <= WAITING_SECONDS) is waits
+
+
 async def test_N18_pods_of_others_that_cannot_be_listed_are_not_taken_for_none(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,8 +239,7 @@ async def test_a_node_that_goes_is_told_to_those_who_wait_for_a_place(operator: 
 @pytest.mark.parametrize("watched", [True, False])
 async def test_N7_nodes_that_may_not_be_listed_are_no_empty_cluster(watched: bool) -> None:
     resources = (INFERENCE_SERVICE, DEPLOYMENT, POD, *([NODE] if watched else []))
-    found = Operator(parse_options(["--metrics-port", "0"], {}), Configuration(), resources)
-    found.seen("InferenceService", an_object("InferenceService", uid="svc", spec={}))
+    found = an_operator(*resources)
     assert (await look(found, unschedulable=False)).nodes_are_known is watched
     assert found.metrics.registry.get_sample_value("stoker_nodes_known") == watched
     await found.stop()

@@ -10,7 +10,7 @@ from stoker.plan.snapshot import NodeView, PodView, Snapshot
 from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
 from stoker.status.creation import child_not_applied, pods_not_created
 from stoker.status.diagnosis import POLICIES, diagnose, diagnose_all
-from stoker.status.outcome import Outcome
+from stoker.status.outcome import Outcome, TargetRevision
 from tests.builders import last_words as said
 from tests.builders.failures import (
     HELD,
@@ -143,6 +143,18 @@ def test_a_pod_that_waits_for_its_own_predecessors_is_told_to_wait(
     assert (diagnosis.reason == "WaitingForEndingPods") is waits
     assert not diagnosis.stalled
     assert ("add nodes" in diagnosis.message) is not waits
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_N18_a_pod_that_waits_for_the_revision_before_it_is_told_how_that_makes_room(ends: bool) -> None:
+    before = replace(a_pod("old", node="open", gpus=2, ready=True, terminating=ends), revision="r0")
+    new = replace(unplaced(said.NO_GPU_FREE, gpus=2), revision="r1")
+    held = {"open": {"nvidia.com/gpu": 2}}
+    snapshot = Snapshot(a_spec().manifest(), "2026-01-01T00:00:00Z", pods=(new, before), nodes=(OPEN,), held=held)
+    target = TargetRevision("r1", "chat-r1", 2, "Surge", "", is_wanted=True, is_new=False)
+    diagnosis = diagnose_all(snapshot, Outcome(a_spec().build(), a_layout(), target, (), None, "", 1, False))
+    assert diagnosis is not None
+    assert ("set spec.rollout.strategy to Recreate" in diagnosis.message) is not ends
 
 
 # ---- pods and children that were not taken -------------------------------------------------------------------------

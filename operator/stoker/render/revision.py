@@ -6,7 +6,6 @@ free GPUs, tables of facts) and the operator's own version are not part of it: t
 neither a new node nor an upgrade of the operator rolls a pod (N6).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from stoker.render.labels import REVISION
 from stoker.render.layout_codec import layout_from_json, layout_to_json
 from stoker.render.meta import child_meta, with_applied_hash
 from stoker.render.names import revision_name
+from stoker.render.pod_inputs import pod_inputs
 
 FORMAT = 1
 """Version of the shape of a revision's data."""
@@ -35,11 +35,6 @@ KEPT = 5
 
 ABSENT = "absent"
 """Stands for the digest of an optional object that does not exist."""
-
-NOT_OF_PODS = frozenset(
-    {"replicas", "scaling", "slo", "paused", "rollout", "routing", "access", "monitoring"},
-)
-"""Fields of the spec that concern no pod template; a change of them makes no revision."""
 
 
 class RevisionTooLargeError(ValueError):
@@ -90,20 +85,7 @@ class RevisionData:
 
 def input_hash(spec: Mapping[str, Any], references: Mapping[str, str]) -> str:
     """Return the hash over the part of the stored ``spec`` that concerns pods, and over the digests of references."""
-    return digest({"spec": _of_pods(spec), "references": dict(references)})
-
-
-def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the stored spec that concerns pods, present keys only: defaults change, intent does not.
-
-    Keys come in canonical order. Raises ``TypeError`` for floats, which no field takes.
-    """
-    ordered: dict[str, Any] = json.loads(canonical(_of_pods(spec)))
-    return ordered
-
-
-def _of_pods(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in spec.items() if field not in NOT_OF_PODS}
+    return digest({"spec": pod_inputs(spec), "references": dict(references)})
 
 
 def revision_inputs(spec: Mapping[str, Any], references: Sequence[ReferenceView]) -> RevisionInputs:

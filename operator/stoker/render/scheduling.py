@@ -52,13 +52,13 @@ def _affinity(affinity: Mapping[str, Any], products: Sequence[str]) -> dict[str,
         return dict(affinity)
     expression = {"key": PRODUCT_LABEL, "operator": "In", "values": list(products)}
     node = dict(affinity.get("nodeAffinity", {}))
-    terms = node.get(_REQUIRED, {}).get("nodeSelectorTerms") or [{"matchExpressions": []}]
-    narrowed = {"nodeSelectorTerms": [_with(expression, term) for term in terms]}
-    return {**affinity, "nodeAffinity": {**node, _REQUIRED: narrowed}}
+    terms = node.get(_REQUIRED, {}).get("nodeSelectorTerms")
+    narrowed = [_with(expression, term) for term in terms] if terms else [{"matchExpressions": [expression]}]
+    return {**affinity, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": narrowed}}}
 
 
 def _with(expression: Mapping[str, Any], term: Mapping[str, Any]) -> dict[str, Any]:
-    if not term:
+    if not any(term.values()):
         return {}  # an empty term selects no node; an expression would turn it into one that does
     return {**term, "matchExpressions": [*term.get("matchExpressions", []), dict(expression)]}
 

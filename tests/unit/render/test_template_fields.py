@@ -77,8 +77,9 @@ def test_products_narrow_every_alternative_of_the_users_affinity() -> None:
     assert affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == preferred
 
 
-def test_an_alternative_that_selects_no_node_still_selects_none() -> None:
-    affinity: dict[str, Any] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}
+@pytest.mark.parametrize("term", [{}, {"matchExpressions": []}, {"matchFields": []}], ids=str)
+def test_an_alternative_that_selects_no_node_still_selects_none(term: dict[str, Any]) -> None:
+    affinity: dict[str, Any] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
     assert _terms(pod(a_spec().on("NVIDIA-L4").set("pod.affinity", affinity))["affinity"]) == [{}]
 
 

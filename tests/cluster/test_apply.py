@@ -20,6 +20,7 @@ from stoker.kube.expectations import Expectations
 from stoker.kube.ledger import Ledger
 from stoker.kube.resources import CHILDREN, INFERENCE_SERVICE
 from stoker.kube.snapshot import Owner
+from stoker.kube.views import CHILD_MANAGER
 from stoker.render.children import Rollout, render_children
 from stoker.render.identity import ServiceIdentity
 from stoker.render.labels import APPLIED_HASH, pod_labels
@@ -257,17 +258,47 @@ async def test_N22_a_foreign_object_of_each_kind_is_reported_and_not_written(ben
     assert [entry["manager"] for entry in after["metadata"].get("managedFields") or ()].count("stoker") == 0
 
 
-async def test_N22_an_object_that_was_replaced_between_look_and_write_is_not_written(bench: Bench) -> None:
-    await ensure_all(bench, bench.children())
+async def replaced_service(bench: Bench, manager: str) -> dict[str, Any]:
+    """Have somebody replace our Service by his own; returns that one as it is stored."""
     old = await bench.stored("Service")
     await bench.api.client.delete(CHILDREN["Service"], bench.namespace, "chat", uid=old["metadata"]["uid"])
     foreign = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "chat"}, "spec": {"ports": [{"port": 1}]}}
-    await bench.api.client.create(CHILDREN["Service"], bench.namespace, foreign, "somebody")
+    await bench.api.client.create(CHILDREN["Service"], bench.namespace, foreign, manager)
+    return await bench.stored("Service")
+
+
+def changed_service(bench: Bench) -> dict[str, Any]:
     changed = copy.deepcopy(bench.child("Service"))
     changed["spec"]["ports"][0]["port"] = 9999
-    outcome = await bench.writer.ensure(with_applied_hash(changed), bench.owner)
-    assert outcome.result is Result.STALE
-    assert (await bench.stored("Service"))["spec"]["ports"][0]["port"] == 1
+    return with_applied_hash(changed)
+
+
+@pytest.mark.parametrize("manager", ["somebody", CHILD_MANAGER])
+async def test_N22_an_object_that_was_replaced_between_look_and_write_is_not_written(
+    bench: Bench, manager: str
+) -> None:
+    """Whatever name its maker writes under: one that looks like ours is not ours."""
+    await ensure_all(bench, bench.children())
+    foreign = await replaced_service(bench, manager)
+    assert (await bench.writer.ensure(changed_service(bench), bench.owner)).result is Result.STALE
+    assert await bench.stored("Service") == foreign
+
+
+async def test_N22_an_object_that_is_replaced_while_its_ownership_is_handed_over_is_not_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ensure_all(bench, bench.children())
+    read, foreign = bench.api.client.get, {}
+
+    async def replaced_after_the_first_read(*args: Any) -> dict[str, Any]:
+        raw = await read(*args)
+        monkeypatch.undo()
+        foreign.update(await replaced_service(bench, CHILD_MANAGER))
+        return raw
+
+    monkeypatch.setattr(bench.api.client, "get", replaced_after_the_first_read)
+    assert (await bench.writer.ensure(changed_service(bench), bench.owner)).result is Result.STALE
+    assert await bench.stored("Service") == foreign
 
 
 async def test_N22_an_apply_does_not_create_what_was_deleted(bench: Bench) -> None:

@@ -171,14 +171,15 @@ class ChildWriter:
     async def _hand_over(self, ref: ObjectRef) -> None:
         """Turn our ``Update`` entry, left by the create, into an ``Apply`` entry: else an apply removes nothing."""
         raw = await self._client.get(CHILDREN[ref.kind], ref.namespace, ref.name)
+        if raw["metadata"]["uid"] != ref.uid:
+            raise NotFound(f"{ref.kind} {ref.name} is gone, and another one stands under its name")
         entries = as_apply_entries(raw["metadata"].get("managedFields") or [], CHILD_MANAGER)
         if entries is None:
             return
         operations: list[Mapping[str, Any]] = [
-            {"op": "test", "path": "/metadata/uid", "value": ref.uid},
             {"op": "replace", "path": "/metadata/managedFields", "value": entries},
             # A replaced resourceVersion is a precondition: the patch fails with a conflict when the object has moved
-            # on.
+            # on, or is another one.
             {"op": "replace", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"]},
         ]
         handed = await self._client.json_patch(CHILDREN[ref.kind], ref.namespace, ref.name, operations, CHILD_MANAGER)

@@ -175,6 +175,25 @@ def test_a_revision_that_still_has_pods_stays() -> None:
     assert len(life.revisions) == 6
 
 
+def test_what_the_deployment_runs_stays_until_it_runs_another() -> None:
+    """Without replicas it has no pods, and the apply that brings the next revision may still be refused."""
+    life = a_life().set("replicas", 0)
+    for length in (1000, 2000, 3000, 4000, 5000, 1000):
+        life.set("context.maxLength", length).reconcile()
+    oldest = f"chat-{revision_of(life)}"
+    assert life.set("context.maxLength", 9000).reconcile().delete == ()
+    assert [ref.name for ref in life.reconcile().delete] == [oldest]
+
+
+def test_N2_a_revision_on_its_way_out_is_not_deleted_again() -> None:
+    life = a_life()
+    for length in range(1000, 6000, 1000):
+        life.set("context.maxLength", length).reconcile()
+    oldest = min(life.revisions.values(), key=lambda view: view.number)
+    life.revisions[oldest.ref.name] = replace(oldest, ref=replace(oldest.ref, terminating=True))
+    assert life.set("context.maxLength", 9000).reconcile().delete == ()
+
+
 def test_foreign_revisions_are_left_alone() -> None:
     life = a_life()
     for length in range(1000, 8000, 1000):

@@ -1,10 +1,12 @@
 """The decision: paused, scaling, ways to replace, foreign objects."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders.snapshots import an_object
 from tests.builders.specs import a_spec
-from tests.unit.reconcile.support import H100, a_life, kinds, stalled, strategy_of
+from tests.unit.reconcile.support import H100, TOO_LARGE, a_life, kinds, stalled, strategy_of
 
 
 # ---- paused, scaling, strategies -----------------------------------------------------------------------------------
@@ -30,6 +32,30 @@ def test_paused_freezes_the_way_back_too() -> None:
     assert life.template() == before
 
 
+@pytest.mark.parametrize(("path", "value"), [("paused", True), ("model.source", TOO_LARGE)])
+def test_a_spec_that_is_not_rolled_out_does_not_make_what_runs_outdated(path: str, value: object) -> None:
+    """Outdated is what today's renderer would do otherwise for the same spec; this is another spec."""
+    life = a_life()
+    life.reconcile()
+    decision = life.set("context.maxLength", 4096).set(path, value).reconcile()
+    assert decision.create_revision is None
+    assert decision.status is not None
+    assert decision.status["revision"].get("outdated") is None
+
+
+def test_a_deployment_that_somebody_deleted_comes_back_as_it_was_while_paused() -> None:
+    """Not at the newest revision: the spec had gone back to an earlier one."""
+    life = a_life()
+    life.reconcile()
+    life.set("context.maxLength", 4096).reconcile()
+    life.set("context", None).reconcile()
+    before = life.template()
+    life.set("paused", True).set("context.maxLength", 2048)
+    del life.children[("Deployment", "chat")]
+    life.reconcile()
+    assert life.template() == before
+
+
 def test_a_service_that_is_born_paused_gets_nothing() -> None:
     decision = a_life(a_spec().on(H100).set("paused", True)).reconcile()
     assert (decision.create_revision, decision.apply) == (None, ())
@@ -49,6 +75,15 @@ def test_a_budget_that_is_no_longer_wanted_goes() -> None:
     life.reconcile()
     decision = life.set("replicas", 1).reconcile()
     assert [(ref.kind, ref.name) for ref in decision.delete] == [("PodDisruptionBudget", "chat")]
+
+
+def test_N2_a_child_on_its_way_out_is_not_deleted_again() -> None:
+    """Somebody's finalizer may hold it for as long as it likes."""
+    life = a_life(a_spec().on(H100).replicas(2))
+    life.reconcile()
+    key = ("PodDisruptionBudget", "chat")
+    life.children[key] = replace(life.children[key], terminating=True)
+    assert life.set("replicas", 1).reconcile().delete == ()
 
 
 def test_what_the_service_does_not_control_is_never_deleted() -> None:

@@ -19,7 +19,15 @@ fails: ; @echo '= 1 failed, 30 passed in 2.1s ='; exit 1
 silent: ; @exit 2
 slow: ; @echo begun; sleep 600
 asks: ; @read answer && echo "got $$answer"
+leads: ; @touch led; for i in `seq 300`; do test -e followed && exit 0; sleep 0.1; done; exit 1
+follows: ; @for i in `seq 300`; do test -e led && touch followed && exit 0; sleep 0.1; done; exit 1
 """
+
+
+def run(tier: Tier) -> Result:
+    """Run one tier, alone."""
+    (result,) = tiers.side_by_side([(tier,)])
+    return result
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ def makefile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_tier_is_what_its_target_says(makefile: Path, target: str, outcome: str, summary: str) -> None:
-    result = tiers.run(Tier(target, 30))
+    result = run(Tier(target, 30))
     assert (result.outcome, result.summary) == (outcome, summary)
 
 
@@ -51,7 +59,7 @@ def test_a_tier_never_waits_for_a_person(makefile: Path) -> None:
     os.dup2(reading, 0)
     try:
         os.write(writing, b"yes\n")
-        assert tiers.run(Tier("asks", 30)).outcome == "failed"
+        assert run(Tier("asks", 30)).outcome == "failed"
     finally:
         os.dup2(terminal, 0)
         for each in (reading, writing, terminal):
@@ -62,19 +70,60 @@ def test_a_tier_that_hangs_is_ended_with_all_that_it_started(
     makefile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = time.monotonic()
-    assert tiers.run(Tier("slow", 1)).outcome == "took too long"
+    assert run(Tier("slow", 1)).outcome == "took too long"
     assert time.monotonic() - started < 30
     assert "begun" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("outcomes", [["passed", "failed"], ["took too long", "passed"]])
-def test_one_tier_that_did_not_pass_fails_the_whole(
-    outcomes: list[str], monkeypatch: pytest.MonkeyPatch, makefile: Path, capsys: pytest.CaptureFixture[str]
+def test_lanes_run_side_by_side_and_every_line_says_whose_it_is(
+    makefile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = iter(Result("unit", outcome, 1.0) for outcome in outcomes)
-    monkeypatch.setattr(tiers, "TIERS", tuple(Tier("unit", 1) for _ in outcomes))
-    monkeypatch.setattr(tiers, "PREPARE", Tier("passes", 10))
-    monkeypatch.setattr(tiers, "run", lambda _: next(results))
+    """Each of the two needs the other to be running."""
+    results = tiers.side_by_side([(Tier("leads", 60), Tier("passes", 30)), (Tier("follows", 60),)])
+    assert {result.target: result.outcome for result in results} == dict.fromkeys(
+        ("leads", "passes", "follows"), "passed"
+    )
+    assert "passes: collected" in capsys.readouterr().out.splitlines()
+
+
+def test_a_lane_is_run_in_its_order_though_a_tier_fails(makefile: Path) -> None:
+    results = tiers.side_by_side([(Tier("fails", 30), Tier("passes", 30))])
+    assert [result.outcome for result in results] == ["failed", "passed"]
+
+
+def test_lanes_that_are_interrupted_end_what_they_started(makefile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def interrupted(_: float) -> None:
+        if (makefile / "led").exists():
+            monkeypatch.setattr(time, "sleep", slept)
+            raise KeyboardInterrupt
+
+    popen, slept = subprocess.Popen, time.sleep
+
+    def noted(*words: object, **rest: object) -> "subprocess.Popen[bytes]":
+        process: subprocess.Popen[bytes] = popen(*words, **rest)  # type: ignore[call-overload]
+        started.append(process.pid)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    monkeypatch.setattr(time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt) as kept:  # with its frames: what nobody refers to ends by itself
+        tiers.side_by_side([(Tier("slow", 60),), (Tier("leads", 60),)])
+    assert len(started) == 2 and kept.traceback
+    assert [pid for pid in started if start_ticks(pid) is not None] == []
+
+
+LATE_OR_FAILED = [("passes", "fails", 30), ("slow", "passes", 2)]
+
+
+@pytest.mark.parametrize(("first", "second", "limit"), LATE_OR_FAILED)
+def test_one_tier_that_did_not_pass_fails_the_whole(
+    first: str, second: str, limit: int, monkeypatch: pytest.MonkeyPatch, makefile: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(tiers, "LANES", ((Tier(first, limit),), (Tier(second, 30),)))
+    monkeypatch.setattr(tiers, "ALONE", ())
     assert tiers.main() == 1
     assert capsys.readouterr().out.rstrip().endswith("make test: FAILED")
 
@@ -82,13 +131,20 @@ def test_one_tier_that_did_not_pass_fails_the_whole(
 def test_all_tiers_that_passed_pass_the_whole(
     monkeypatch: pytest.MonkeyPatch, makefile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tiers, "TIERS", (Tier("passes", 30, prepared=True),))
-    monkeypatch.setattr(tiers, "PREPARE", Tier("silent", 10))
+    """Preparation that fails is told, and counts for nothing: what lacks its programs builds them, or fails."""
+    monkeypatch.setattr(tiers, "LANES", ((Tier("silent", 10, counts=False),),))
+    monkeypatch.setattr(tiers, "ALONE", (Tier("passes", 30),))
     assert tiers.main() == 0
-    last = capsys.readouterr().out.rstrip().splitlines()[-2:]
-    assert last[0].split()[:2] == ["passes", "passed"]
-    assert last[0].endswith("31 passed, 2 skipped in 25.49s")
-    assert last[1] == "make test: passed"
+    last = capsys.readouterr().out.rstrip().splitlines()[-3:]
+    assert last[0].split()[:2] == ["silent", "failed"]
+    assert last[1].split()[:2] == ["passes", "passed"]
+    assert last[1].endswith("31 passed, 2 skipped in 25.49s")
+    assert last[2] == "make test: passed"
+
+
+def test_every_tier_is_a_target_of_the_makefile() -> None:
+    targets = {line.split(":")[0] for line in Path("Makefile").read_text().splitlines() if ": venv" in line}
+    assert {tier.target for lane in (*tiers.LANES, tiers.ALONE) for tier in lane} <= targets
 
 
 def test_what_make_started_ends_when_make_is_killed(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
 
 from stoker.kube import references
+from stoker.kube.cache import ServiceKey
 from stoker.kube.client import Client
 from stoker.kube.errors import NotFound
 from stoker.kube.references import FRESH_SECONDS, ReferenceReader
@@ -71,6 +74,91 @@ async def test_only_who_leads_reads_again(monkeypatch: pytest.MonkeyPatch) -> No
     leads = True
     await reader.of(KEY, SERVICE)  # what a former leader knew is not believed
     assert secrets.reads == 3
+
+
+ENV = [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "token", "key": "k"}}}]
+WITH_ENV = {"metadata": {"uid": "svc", "generation": 1}, "spec": {"pod": {"env": ENV}}}
+
+
+class Race:
+    """A Secret whose value changes, read by a reconcile and again on its own; `told` counts the changes told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.value, self.now, self.reads = "first", 0.0, 0
+        self.told: list[ServiceKey] = []
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        """What happens while the next answer is on its way."""
+        self.reader = ReferenceReader(cast(Client, self), self.told.append)
+        monkeypatch.setattr(references, "_now", lambda: self.now)
+
+    async def get(self, *_: object) -> dict[str, Any]:
+        """Answer as the API server does."""
+        self.reads += 1
+        data = {"k": base64.b64encode(self.value.encode()).decode()}
+        answer = {"kind": "Secret", "metadata": {"resourceVersion": self.value}, "data": data}
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return answer
+
+    async def reconcile(self) -> str | None:
+        """The digest that a reconcile gets."""
+        (view,) = await self.reader.of(KEY, WITH_ENV)
+        return view.digest
+
+    async def late_reconcile(self) -> str | None:
+        """The same once what was read is no longer fresh."""
+        self.now += FRESH_SECONDS + 1
+        return await self.reconcile()
+
+    async def read_again(self, meanwhile: Callable[[], Awaitable[object]] | None = None) -> None:
+        """Read without a reason, as happens from time to time."""
+        self.meanwhile = meanwhile
+        await self.reader._read_again(KEY)
+
+
+async def test_N19_a_changed_secret_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = Race(monkeypatch)
+    first = await race.reconcile()
+    race.value = "second"
+    await race.read_again()
+    await race.read_again()
+    assert (race.told, await race.reconcile() != first) == ([KEY], True)
+
+
+async def test_N19_a_late_answer_does_not_undo_what_was_read_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next reconcile would roll the pods back to the old value, and a later one forth again."""
+    race = Race(monkeypatch)
+    first = await race.reconcile()
+
+    async def change() -> None:
+        race.value = "second"
+        await race.late_reconcile()
+
+    await race.read_again(change)
+    assert (await race.reconcile() != first, race.told) == (True, [])
+
+
+async def test_N19_a_change_that_a_reconcile_has_read_meanwhile_is_not_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    race = Race(monkeypatch)
+    await race.reconcile()
+    race.value = "second"
+    await race.read_again(race.late_reconcile)
+    assert race.told == []
+
+
+async def test_the_secrets_of_a_service_that_went_meanwhile_are_read_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = Race(monkeypatch)
+    await race.reconcile()
+
+    async def end() -> None:
+        race.reader.forget(KEY)
+
+    await race.read_again(end)
+    await race.read_again()
+    assert (race.reads, race.told) == (2, [])
 
 
 async def test_what_is_missing_is_read_again_when_the_service_is_looked_at_for_it(

@@ -11,6 +11,8 @@ from typing import Any
 
 from kubernetes.client import models
 
+from stoker.api.types import DIVISOR_PATTERN, FILE_FIELD_PATTERN, RESOURCE_FIELD_PATTERN
+
 EMBEDDED = (
     "V1Affinity", "V1CSIVolumeSource", "V1ConfigMapVolumeSource", "V1DownwardAPIVolumeSource", "V1EmptyDirVolumeSource",
     "V1EphemeralVolumeSource", "V1HostPathVolumeSource", "V1ImageVolumeSource", "V1NFSVolumeSource",
@@ -53,6 +55,7 @@ _CHOICES = {
     ("V1AppArmorProfile", "type"): ("RuntimeDefault", "Localhost", "Unconfined"),
     ("V1PersistentVolumeClaimSpec", "volumeMode"): ("Filesystem", "Block"),
     ("V1ImageVolumeSource", "pullPolicy"): ("Always", "Never", "IfNotPresent"),
+    ("V1ObjectFieldSelector", "apiVersion"): ("v1",),
 }
 _RANGES = {
     ("V1PreferredSchedulingTerm", "weight"): (1, 100),
@@ -61,9 +64,15 @@ _RANGES = {
     ("V1TopologySpreadConstraint", "minDomains"): (1, 2**31 - 1),
     ("V1ServiceAccountTokenProjection", "expirationSeconds"): (600, 2**32),
 }
+_PATTERNS = {
+    ("V1ObjectFieldSelector", "fieldPath"): FILE_FIELD_PATTERN,
+    ("V1ResourceFieldSelector", "resource"): RESOURCE_FIELD_PATTERN,
+    ("V1ResourceFieldSelector", "divisor"): DIVISOR_PATTERN,
+}
+_REQUIRED = {("V1ResourceFieldSelector", "containerName")}  # of a file, not of a variable
 _INT32 = ("defaultMode", "mode")
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
-_QUANTITIES = {("V1EmptyDirVolumeSource", "sizeLimit"), ("V1ResourceFieldSelector", "divisor")}
+_QUANTITIES = {("V1EmptyDirVolumeSource", "sizeLimit")}
 _QUANTITY_MAPS = {("V1VolumeResourceRequirements", "limits"), ("V1VolumeResourceRequirements", "requests")}
 MAX_ITEMS, MAX_ENTRIES, MAX_LENGTH = 32, 32, 512
 MAX_INTEGER = 2**53  # the API server reads a bound as a float, and refuses one that it would round
@@ -84,7 +93,7 @@ def _object(name: str) -> dict[str, Any]:
         if (name, field) in LEFT_OUT:
             continue
         properties[field] = _of(kind, name, field)
-        if model.model_fields[attribute].is_required():
+        if model.model_fields[attribute].is_required() or (name, field) in _REQUIRED:
             required.append(field)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     return {**schema, "required": sorted(required)} if required else schema
@@ -106,6 +115,8 @@ def _of(kind: str, owner: str, field: str) -> dict[str, Any]:
 def _string(owner: str, field: str) -> dict[str, Any]:
     if (owner, field) in _QUANTITIES:
         return _quantity()
+    if pattern := _PATTERNS.get((owner, field)):
+        return {"type": "string", "maxLength": MAX_LENGTH, "pattern": pattern}
     choices = _CHOICES.get((owner, field))
     return {"type": "string", "maxLength": MAX_LENGTH, **({"enum": list(choices)} if choices else {})}
 

@@ -1,14 +1,13 @@
 """Good and bad InferenceServices, named: what the models and the API server must judge alike."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from tests.builders.pod_cases import BAD_POD, DATA, GOOD_POD, Bad, env, volume
 from tests.builders.specs import LLAMA_8B, SpecBuilder, a_spec
 
 NUMBERS = {"parameterCount": 7_600_000_000, "layers": 28, "attentionHeads": 28, "hiddenSize": 3584}
 MLA = {"parameterCount": 671_000_000_000, "layers": 61, "attentionHeads": 128, "hiddenSize": 7168, "kvLoraRank": 512}
-DATA = {"name": "data", "mountPath": "/data", "emptyDir": {}}
 
 
 def _cpp() -> SpecBuilder:
@@ -18,24 +17,6 @@ def _cpp() -> SpecBuilder:
 def _facts(base: Mapping[str, Any], **numbers: object) -> SpecBuilder:
     merged = {**base, **numbers}
     return a_spec().set("model.facts", {"inline": {key: value for key, value in merged.items() if value is not None}})
-
-
-def _env(**variable: object) -> SpecBuilder:
-    return a_spec().set("pod.env", [{"name": "A", **variable}])
-
-
-def _volume(**volume: object) -> SpecBuilder:
-    merged = {**DATA, **volume}
-    return a_spec().set("pod.volumes", [{key: value for key, value in merged.items() if value is not None}])
-
-
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """An object that must be refused: where its fault is, and a part of what is said about it."""
-
-    spec: SpecBuilder
-    path: str
-    says: str
 
 
 GOOD: Mapping[str, SpecBuilder] = {
@@ -90,14 +71,12 @@ GOOD: Mapping[str, SpecBuilder] = {
     "labels": a_spec().set("pod.labels", {"example.com/team": "a", "tier": ""}),
     "annotations": a_spec().set("pod.annotations", {"example.com/note": "any text: {{ }}"}),
     "node selector": a_spec().set("pod.nodeSelector", {"topology.kubernetes.io/zone": "eu-1a"}),
-    "plain variable": _env(value=""),
-    "variable of a Secret": _env(valueFrom={"secretKeyRef": {"name": "s", "key": "k", "optional": True}}),
-    "variable of a ConfigMap": _env(valueFrom={"configMapKeyRef": {"name": "c", "key": "k.txt"}}),
-    "variable of a field": _env(valueFrom={"fieldRef": {"fieldPath": "status.podIP"}}),
-    "variable of a resource": _env(valueFrom={"resourceFieldRef": {"resource": "limits.memory", "divisor": "1"}}),
-    "empty volume": _volume(emptyDir={"medium": "Memory", "sizeLimit": "1Gi"}),
-    "claim volume": _volume(emptyDir=None, persistentVolumeClaim={"claimName": "c"}, readOnly=True, subPath="a/b"),
-    "host path": _volume(emptyDir=None, hostPath={"path": "/mnt/models", "type": "Directory"}),
+    "plain variable": env(value=""),
+    "variable of a Secret": env(valueFrom={"secretKeyRef": {"name": "s", "key": "k", "optional": True}}),
+    "variable of a ConfigMap": env(valueFrom={"configMapKeyRef": {"name": "c", "key": "k.txt"}}),
+    "empty volume": volume(emptyDir={"medium": "Memory", "sizeLimit": "1Gi"}),
+    "claim volume": volume(emptyDir=None, persistentVolumeClaim={"claimName": "c"}, readOnly=True, subPath="a/b"),
+    "host path": volume(emptyDir=None, hostPath={"path": "/mnt/models", "type": "Directory"}),
     "tolerations": a_spec().set("pod.tolerations", [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]),
     "spread": a_spec().set(
         "pod.topologySpreadConstraints",
@@ -111,7 +90,7 @@ GOOD: Mapping[str, SpecBuilder] = {
     "pod names": a_spec().set("pod.serviceAccountName", "runner").set("pod.schedulerName", "kueue"),
     "pull secrets": a_spec().set("pod.imagePullSecrets", [{"name": "registry"}]),
     "security": a_spec().set("pod.securityContext", {"runAsUser": 1000, "fsGroup": 1000}),
-    "host aliases": a_spec().set("pod.hostAliases", [{"ip": "10.0.0.7", "hostnames": ["hub.internal"]}]),
+    **GOOD_POD,
     "nulls stand for absent fields": a_spec().set("context", {"maxLength": None}).set("pod", {"env": None}),
 }
 
@@ -184,7 +163,7 @@ BAD: Mapping[str, Bad] = {
         a_spec().set("pod.securityContext.runAsUser", "root"), "spec.pod.securityContext.runAsUser", "an integer"
     ),
     "claim without a name": Bad(
-        _volume(emptyDir=None, persistentVolumeClaim={}),
+        volume(emptyDir=None, persistentVolumeClaim={}),
         "spec.pod.volumes[0].persistentVolumeClaim.claimName",
         "missing",
     ),
@@ -275,45 +254,44 @@ BAD: Mapping[str, Bad] = {
     "node selector key": Bad(
         a_spec().set("pod.nodeSelector", {"": "b"}), "spec.pod.nodeSelector", "no valid label key"
     ),
-    "variable without a value": Bad(_env(), "spec.pod.env[0].value", "exactly one of value and valueFrom"),
+    "variable without a value": Bad(env(), "spec.pod.env[0].value", "exactly one of value and valueFrom"),
     "variable with two values": Bad(
-        _env(value="1", valueFrom={"fieldRef": {"fieldPath": "status.podIP"}}),
+        env(value="1", valueFrom={"fieldRef": {"fieldPath": "status.podIP"}}),
         "spec.pod.env[0].value",
         "exactly one of",
     ),
-    "variable of nothing": Bad(_env(valueFrom={}), "spec.pod.env[0].valueFrom", "exactly one source"),
+    "variable of nothing": Bad(env(valueFrom={}), "spec.pod.env[0].valueFrom", "exactly one source"),
     "variable of two things": Bad(
-        _env(
+        env(
             valueFrom={"fieldRef": {"fieldPath": "status.podIP"}, "resourceFieldRef": {"resource": "limits.memory"}},
         ),
         "spec.pod.env[0].valueFrom",
         "exactly one source",
     ),
-    "key of the engine": Bad(_env(name="VLLM_API_KEY", value="x"), "spec.pod.env[0].name", "set by Stoker"),
-    "devices": Bad(_env(name="CUDA_VISIBLE_DEVICES", value="0"), "spec.pod.env[0].name", "set by Stoker"),
-    "argument as a variable": Bad(_env(name="LLAMA_ARG_HOST", value="::"), "spec.pod.env[0].name", "set by Stoker"),
-    "volume without a source": Bad(_volume(emptyDir=None), "spec.pod.volumes[0]", "exactly one volume source"),
-    "volume with two sources": Bad(
-        _volume(configMap={"name": "c"}), "spec.pod.volumes[0]", "exactly one volume source"
-    ),
-    "volume of Stoker": Bad(_volume(name="stoker-state"), "spec.pod.volumes[0].name", "Stoker's own"),
+    **BAD_POD,
+    "key of the engine": Bad(env(name="VLLM_API_KEY", value="x"), "spec.pod.env[0].name", "set by Stoker"),
+    "devices": Bad(env(name="CUDA_VISIBLE_DEVICES", value="0"), "spec.pod.env[0].name", "set by Stoker"),
+    "argument as a variable": Bad(env(name="LLAMA_ARG_HOST", value="::"), "spec.pod.env[0].name", "set by Stoker"),
+    "volume without a source": Bad(volume(emptyDir=None), "spec.pod.volumes[0]", "exactly one volume source"),
+    "volume with two sources": Bad(volume(configMap={"name": "c"}), "spec.pod.volumes[0]", "exactly one volume source"),
+    "volume of Stoker": Bad(volume(name="stoker-state"), "spec.pod.volumes[0].name", "Stoker's own"),
     **{
-        f"path {path}": Bad(_volume(mountPath=path), "spec.pod.volumes[0].mountPath", "absolute path")
+        f"path {path}": Bad(volume(mountPath=path), "spec.pod.volumes[0].mountPath", "absolute path")
         for path in ("/", "//tmp", "/./tmp", "/etc/../models", "/data/..", "/a\nb", "/a:b")
     },
     **{
-        f"path {path}": Bad(_volume(mountPath=path), "spec.pod.volumes[0].mountPath", "the container's own")
+        f"path {path}": Bad(volume(mountPath=path), "spec.pod.volumes[0].mountPath", "the container's own")
         for path in ("/dev", "/proc/", "/sys")
     },
     **{
-        f"sub path {path}": Bad(_volume(subPath=path), "spec.pod.volumes[0].subPath", "does not begin with a slash")
+        f"sub path {path}": Bad(volume(subPath=path), "spec.pod.volumes[0].subPath", "does not begin with a slash")
         for path in ("..", "a/../../b", "/a")
     },
     **{
         f"image {image}": Bad(a_spec().set("engine.image", image), "spec.engine.image", "write an image reference")
         for image in ("Vllm/Vllm:1", "a::b", "a/b@sha256", "a//b", "a/b:", "a/b:v0.32.0+cpu", "registry.example:x/a")
     },
-    "path of Stoker": Bad(_volume(mountPath="/dev/shm/x"), "spec.pod.volumes[0].mountPath", "volumes of its own"),
+    "path of Stoker": Bad(volume(mountPath="/dev/shm/x"), "spec.pod.volumes[0].mountPath", "volumes of its own"),
     "projected sources beyond what is looked at": Bad(
         a_spec().set(
             "pod.volumes",

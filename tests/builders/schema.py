@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stoker.api.crd import object_schema
+from stoker.api.types import DIVISOR_PATTERN, FILE_FIELD_PATTERN, RESOURCE_FIELD_PATTERN
 
 Schema = Mapping[str, Any]
 Steps = tuple[str, ...]
@@ -68,7 +69,7 @@ def filler(schema: Schema) -> Any:
 
 
 def two_values(schema: Schema) -> tuple[Any, Any]:
-    """Two values of a leaf that differ."""
+    """Two values of a leaf that differ, where it has more than one."""
     if "enum" in schema:
         return schema["enum"][0], schema["enum"][-1]
     if schema["type"] == "boolean":
@@ -76,7 +77,14 @@ def two_values(schema: Schema) -> tuple[Any, Any]:
     if schema["type"] == "integer":
         low = max(schema.get("minimum", 0), 1)
         return low, low + 1
-    return ("1", "2") if "pattern" in schema else ("a", "b")
+    return _BY_PATTERN.get(schema["pattern"], ("1", "2")) if "pattern" in schema else ("a", "b")
+
+
+_BY_PATTERN = {
+    FILE_FIELD_PATTERN: ("metadata.name", "metadata.uid"),
+    RESOURCE_FIELD_PATTERN: ("limits.cpu", "limits.memory"),
+    DIVISOR_PATTERN: ("1", "1k"),
+}
 
 
 def dotted(path: Steps) -> str:

@@ -12,14 +12,15 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubernetes import config
-from kubernetes.client import ApiException, CustomObjectsApi
+from kubernetes.client import ApiException, AppsV1Api, CustomObjectsApi
 
 from clusters.controlplane import ControlPlane
 from stoker.api import InferenceService, parse_inference_service
 from stoker.api.crd import schema_gap
 from stoker.api.inferenceservice import GROUP, PLURAL, VERSION
-from tests.builders.api_cases import BAD, GOOD, Bad
+from tests.builders.api_cases import BAD, GOOD
 from tests.builders.cluster import CRD, conditions, install_crd, served_crd
+from tests.builders.pod_cases import BAD_POD, GOOD_POD, Bad
 from tests.builders.specs import SpecBuilder, a_spec
 
 UNPROCESSABLE = {400, 422}
@@ -34,6 +35,7 @@ class Api:
     def __init__(self, plane: ControlPlane) -> None:
         client = config.new_client_from_config(str(plane.kubeconfig))  # type: ignore[no-untyped-call]
         self._custom = CustomObjectsApi(client)
+        self._apps = AppsV1Api(client)
 
     def create(self, manifest: Mapping[str, Any], dry_run: bool = False) -> dict[str, Any]:
         """Create an object; raises ApiException when it is refused."""
@@ -46,12 +48,39 @@ class Api:
 
     def complaint(self, manifest: Mapping[str, Any]) -> str | None:
         """Return what the API server says against an object; None when it would take it."""
-        try:
-            self.create(manifest, dry_run=True)
-        except ApiException as error:
-            assert error.status in UNPROCESSABLE, error
-            return str(json.loads(error.body or "{}")["message"])
-        return None
+        return _refusal(lambda: self.create(manifest, dry_run=True))
+
+    def complaint_of_pods(self, pod: Mapping[str, Any]) -> str | None:
+        """Return what the API server says against a Deployment whose pods have the fields of `spec.pod`."""
+        options: dict[str, Any] = {"dry_run": "All", "field_validation": "Strict", "_request_timeout": 10}
+        deployment: Any = _deployment(pod)
+        return _refusal(lambda: self._apps.create_namespaced_deployment("default", deployment, **options))
+
+
+def _refusal(call: Callable[[], object]) -> str | None:
+    try:
+        call()
+    except ApiException as error:
+        assert error.status in UNPROCESSABLE, error
+        return str(json.loads(error.body or "{}")["message"])
+    return None
+
+
+def _deployment(pod: Mapping[str, Any]) -> dict[str, Any]:
+    volumes = [{k: v for k, v in one.items() if k != "mountPath"} for one in pod.get("volumes", ())]
+    template = {
+        "metadata": {
+            "labels": {"app": "x", **pod.get("labels", {})},
+            "annotations": dict(pod.get("annotations", {})),
+        },
+        "spec": {
+            "containers": [{"name": "engine", "image": "engine", "env": pod.get("env", [])}],
+            "volumes": volumes,
+            **{field: pod[field] for field in ("hostAliases", "nodeSelector") if field in pod},
+        },
+    }
+    spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": spec}
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +114,16 @@ def test_a_bad_object_is_refused_at_the_field_that_the_models_name(api: Api, cas
     said = api.complaint(_in_default(case.spec))
     assert said is not None
     assert case.path in said or case.path.rpartition("[")[0] in said or case.path.rpartition(".")[0] in said
+
+
+@pytest.mark.parametrize("spec", GOOD_POD.values(), ids=GOOD_POD.keys())
+def test_what_the_models_take_of_a_pod_the_api_server_takes_in_a_deployment(api: Api, spec: SpecBuilder) -> None:
+    assert api.complaint_of_pods(spec.manifest()["spec"]["pod"]) is None
+
+
+@pytest.mark.parametrize("case", BAD_POD.values(), ids=BAD_POD.keys())
+def test_what_the_models_refuse_of_a_pod_the_api_server_refuses_in_a_deployment(api: Api, case: Bad) -> None:
+    assert api.complaint_of_pods(case.spec.manifest()["spec"]["pod"]) is not None
 
 
 def _rule_faults() -> Iterator[tuple[str, Bad, str]]:
@@ -128,7 +167,8 @@ def _integers(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
 TEXTS = (
     "", "a", "b11434", "0.12.1", "hf://a/b", "pvc://c/m.gguf", "0.9", "1", "500m", "80Gi", "/d", "A_B", "10.0.0.7", "ü",
-    "status.podIP", "limits.cpu", "2026-01-31T12:00:00Z", "2026-02-31T12:00:00Z", "a\n", "x" * 64, "x" * 254, "x" * 600,
+    "status.podIP", "metadata.labels['a']", "limits.cpu", "requests.memory", "1m", "1Mi", "fd00::7", "::ffff:10.0.0.7",
+    "010.0.0.7", "2026-01-31T12:00:00Z", "2026-02-31T12:00:00Z", "a\n", "x" * 64, "x" * 254, "x" * 600,
 )  # fmt: skip
 
 
@@ -209,6 +249,9 @@ def test_of_a_malformed_source_nothing_is_said_that_depends_on_it(api: Api, sour
     assert ".gguf files" not in said
 
 
+LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
+
+
 @contextmanager
 def _a_laxer_schema(plane: ControlPlane) -> Iterator[None]:
     """Have the schema of an older release for a while: no rule over the whole spec, no patterns."""
@@ -216,6 +259,9 @@ def _a_laxer_schema(plane: ControlPlane) -> Iterator[None]:
     spec = lax["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     del spec["x-kubernetes-validations"]
     del spec["properties"]["resources"]["properties"]["memory"]["pattern"]
+    pod = spec["properties"]["pod"]["properties"]
+    del pod["hostAliases"]["items"]["x-kubernetes-validations"]
+    del pod["env"]["items"]["properties"]["valueFrom"]["properties"]["fieldRef"]["properties"]["fieldPath"]["pattern"]
     plane.apply(lax)
     time.sleep(SCHEMA_SECONDS)
     try:
@@ -229,6 +275,8 @@ def test_an_object_of_a_laxer_schema_can_be_written_wherever_it_does_not_change_
     api: Api, control_plane: ControlPlane, namespace: str
 ) -> None:
     tensor_without_gpus = a_spec().on_cpu("900000000Ti").set("parallelism", {"tensor": 2})
+    tensor_without_gpus = tensor_without_gpus.set("pod.hostAliases", [{"ip": "abc", "hostnames": ["hub"]}])
+    tensor_without_gpus = tensor_without_gpus.set("pod.env", [{"name": "A", "valueFrom": LABELS}])
     with _a_laxer_schema(control_plane):
         api.create(tensor_without_gpus.manifest("old", namespace))
     assert api.complaint(tensor_without_gpus.manifest("new", namespace)) is not None
@@ -243,6 +291,9 @@ def test_an_object_of_a_laxer_schema_can_be_written_wherever_it_does_not_change_
     control_plane.kubectl("scale", "infsvc/old", "--replicas=3", "-n", namespace)
     control_plane.kubectl("patch", "infsvc/old", "-n", namespace, "--subresource=status", "--type=merge", "-p",
                           json.dumps({"status": {"observedGeneration": 4}}))  # fmt: skip
+    patch({"pod": {"annotations": {"a": "b"}}})
+    with pytest.raises(Exception, match=r"spec\.pod\.hostAliases\[0\]\.ip"):
+        patch({"pod": {"hostAliases": [{"ip": "abd", "hostnames": ["hub"]}]}})
     with pytest.raises(Exception, match=r"spec\.resources\.memory"):
         patch({"resources": {"memory": "800000000Ti"}})
     patch({"resources": {"memory": "8Gi"}, "parallelism": None})

@@ -2,12 +2,10 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field
-
 from stoker.api.base import ApiModel
 from stoker.api.cel import Rule, exactly_one_of, quoted
 from stoker.api.references import Effect, Reference
-from stoker.api.types import CpuQuantity, DataKey, EnvName, EnvValue, Flag, ObjectName
+from stoker.api.types import DataKey, Divisor, EnvName, EnvValue, Flag, ObjectName, PodField, ResourceField
 
 OWNED_ENV = (
     "CUDA_VISIBLE_DEVICES",
@@ -57,17 +55,36 @@ class ConfigMapKeySelector(ApiModel):
 class FieldSelector(ApiModel):
     """A field of the pod."""
 
-    field_path: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^(metadata|spec|status)\.")]
-    """The field, such as status.podIP."""
+    field_path: PodField
+    """The field: metadata.name, metadata.namespace, metadata.uid, metadata.labels['KEY'], metadata.annotations['KEY'],
+    spec.nodeName, spec.serviceAccountName, status.hostIP, status.hostIPs, status.podIP or status.podIPs."""
 
 
 class ResourceSelector(ApiModel):
     """A resource of the engine's container."""
 
-    resource: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^(limits|requests)\.")]
-    """The resource, such as limits.memory."""
-    divisor: CpuQuantity | None = None
-    """Unit of the value, such as "1". Absent: 1."""
+    resource: ResourceField
+    """The resource, such as limits.memory: limits. or requests. with cpu, memory, ephemeral-storage or
+    hugepages-SIZE."""
+    divisor: Divisor | None = None
+    """Unit of the value: "1" or 1m for CPU; "1", or 1k to 1E and 1Ki to 1Ei, for bytes. Absent: 1."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            field="divisor",
+            problem="CPU is told in cores or in thousandths of a core",
+            remedy='write "1" or 1m',
+            expression="!has(self.divisor) || !self.resource.endsWith('.cpu') || self.divisor in ['1', '1m']",
+            holds=lambda it: it.divisor in {None, "1", "1m"} or not it.resource.endswith(".cpu"),
+        ),
+        Rule(
+            field="divisor",
+            problem="bytes have no thousandths",
+            remedy='write "1", or a multiple such as 1Mi',
+            expression="!has(self.divisor) || self.resource.endsWith('.cpu') || self.divisor != '1m'",
+            holds=lambda it: it.divisor != "1m" or it.resource.endswith(".cpu"),
+        ),
+    )
 
 
 class EnvSource(ApiModel):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import IPv6Address, ip_address
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -11,7 +12,15 @@ from stoker.api.cel import Rule, quoted, raw
 from stoker.api.embedded import Embedded, KubernetesType
 from stoker.api.env import EnvVar
 from stoker.api.references import Effect, Reference
-from stoker.api.types import LABEL_KEY_PATTERN, AnnotationValue, IpAddress, LabelValue, ObjectName
+from stoker.api.types import (
+    ANNOTATION_KEY_PATTERN,
+    LABEL_KEY_PATTERN,
+    MAX_KEY_PREFIX,
+    AnnotationValue,
+    IpAddress,
+    LabelValue,
+    ObjectName,
+)
 from stoker.api.volumes import Volume
 
 OWN_PREFIX = "serving.stoker.dev/"
@@ -24,8 +33,8 @@ OWNED_LABELS = ("app.kubernetes.io/managed-by", "app.kubernetes.io/name")
 """Further labels that Stoker sets itself."""
 
 
-def _are_keys(entries: Mapping[str, str] | None) -> bool:
-    return all(re.fullmatch(LABEL_KEY_PATTERN, key) for key in entries or {})
+def _are_keys(entries: Mapping[str, str] | None, pattern: str) -> bool:
+    return all(re.fullmatch(pattern, key) and key.find("/") <= MAX_KEY_PREFIX for key in entries or {})
 
 
 def _owns_key(entries: Mapping[str, str] | None) -> bool:
@@ -34,13 +43,18 @@ def _owns_key(entries: Mapping[str, str] | None) -> bool:
 
 def _key_rules(field: str) -> tuple[Rule, ...]:
     attribute = "node_selector" if field == "nodeSelector" else field
+    pattern = ANNOTATION_KEY_PATTERN if field == "annotations" else LABEL_KEY_PATTERN
+    is_key = f"k.matches({raw(pattern)}) && k.indexOf('/') <= {MAX_KEY_PREFIX}"
     return (
         Rule(
             field=field,
             problem="a key is no valid label key",
-            remedy="write keys as [prefix/]name, such as example.com/team, the name at most 63 characters",
-            expression=f"!has(self.{field}) || self.{field}.all(k, k.matches({raw(LABEL_KEY_PATTERN)}))",
-            holds=lambda pod: _are_keys(getattr(pod, attribute)),
+            remedy=(
+                "write keys as [prefix/]name, such as example.com/team, the name at most 63 characters, "
+                f"the prefix at most {MAX_KEY_PREFIX}"
+            ),
+            expression=f"!has(self.{field}) || self.{field}.all(k, {is_key})",
+            holds=lambda pod: _are_keys(getattr(pod, attribute), pattern),
         ),
     )
 
@@ -77,13 +91,32 @@ class LocalReference(ApiModel):
     """Name of the Secret."""
 
 
+def _is_ip(text: str) -> bool:
+    """Whether Kubernetes takes ``text`` for an address: neither with a zone, nor an IPv4 address written as IPv6."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text and not (isinstance(address, IPv6Address) and address.ipv4_mapped is not None)
+
+
 class HostAlias(ApiModel):
     """Names for one address, for the pod's hosts file."""
 
     ip: IpAddress
-    """The address."""
+    """The address, IPv4 or IPv6."""
     hostnames: Annotated[tuple[ObjectName, ...], Field(min_length=1, max_length=16)]
     """The names."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            field="ip",
+            problem="this is no IP address",
+            remedy="write one such as 10.0.0.7 or fd00::7, without leading zeros, zone or IPv4 mapped into IPv6",
+            expression="isIP(self.ip)",
+            holds=lambda alias: _is_ip(alias.ip),
+        ),
+    )
 
 
 Affinity = Annotated[Embedded, KubernetesType("V1Affinity")]

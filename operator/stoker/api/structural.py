@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from stoker.api.faults import Fault, join
+from stoker.api.types import EXAMPLES
 
 Schema = Mapping[str, Any]
 
@@ -85,7 +86,8 @@ def _check_string(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # 
     if len(value) > schema.get("maxLength", len(value)):
         yield Fault(path, "is too long", f"keep it to {schema['maxLength']} characters")
     if "pattern" in schema and not re.search(schema["pattern"], value):
-        yield Fault(path, f"{value[:64]!r} is malformed", f"match {schema['pattern']}")
+        remedy = EXAMPLES.get(schema["pattern"], f"match {schema['pattern']}")
+        yield Fault(path, f"{value[:64]!r} is malformed", remedy)
 
 
 def _check_integer(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # noqa: ANN401 - any JSON

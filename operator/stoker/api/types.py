@@ -25,10 +25,14 @@ TIMESTAMP_PATTERN = (
 )
 SUBDOMAIN_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 LABEL_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-LABEL_KEY_PATTERN = (
-    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
-    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-)
+_KEY_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY = rf"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?{_KEY_NAME}"
+_ANNOTATION_KEY = rf"([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*/)?{_KEY_NAME}"
+LABEL_KEY_PATTERN = f"^{_LABEL_KEY}$"
+ANNOTATION_KEY_PATTERN = f"^{_ANNOTATION_KEY}$"
+"""Of annotations Kubernetes takes prefixes in capitals too."""
+MAX_KEY_PREFIX = 253
+"""Longest prefix of such a key, in characters."""
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 DATA_KEY_PATTERN = r"^[-._a-zA-Z0-9]+$"
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
@@ -50,7 +54,18 @@ _PART = r"([^/:.\x00-\x1f][^/:\x00-\x1f]*|\.[^/:.\x00-\x1f][^/:\x00-\x1f]*|\.\.[
 """One step of a path, neither ``.`` nor ``..``: a path has one spelling, so that those of Stoker are recognised."""
 PATH_PATTERN = rf"^(/{_PART})+/?$"
 RELATIVE_PATH_PATTERN = rf"^{_PART}(/{_PART})*/?$"
-IP_PATTERN = r"^[0-9a-fA-F.:]+$"
+POD_FIELD_PATTERN = (
+    r"^(metadata\.(name|namespace|uid)|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
+    rf"|metadata\.labels\['{_LABEL_KEY}'\]|metadata\.annotations\['{_ANNOTATION_KEY}'\])$"
+)
+"""The fields of a pod that a variable may hold (``validEnvDownwardAPIFieldPathExpressions`` of Kubernetes)."""
+FILE_FIELD_PATTERN = (
+    r"^(metadata\.(name|namespace|uid|labels|annotations)"
+    rf"|metadata\.labels\['{_LABEL_KEY}'\]|metadata\.annotations\['{_ANNOTATION_KEY}'\])$"
+)
+"""The fields of a pod that a file of a volume may hold (``validVolumeDownwardAPIFieldPathExpressions``)."""
+RESOURCE_FIELD_PATTERN = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[1-9][0-9]{0,9}([kMG]|[KMG]i)?)$"
+DIVISOR_PATTERN = r"^1(m|[kMGTPE]|[KMGTPE]i)?$"
 
 EXAMPLES = {
     MEMORY_PATTERN: "write a quantity such as 80Gi or 512Mi, at most 999Ti",
@@ -70,7 +85,18 @@ EXAMPLES = {
     METHOD_PATTERN: "write the engine's own name for it such as fp8",
     PATH_PATTERN: "write an absolute path such as /data, without a colon and without . or .. as a step",
     RELATIVE_PATH_PATTERN: "write a path that does not begin with a slash, without a colon and without . or .. in it",
-    IP_PATTERN: "write an IP address such as 10.0.0.7",
+    POD_FIELD_PATTERN: (
+        "write metadata.name, metadata.namespace, metadata.uid, metadata.labels['KEY'], metadata.annotations['KEY'], "
+        "spec.nodeName, spec.serviceAccountName, status.hostIP, status.hostIPs, status.podIP or status.podIPs"
+    ),
+    FILE_FIELD_PATTERN: (
+        "write metadata.name, metadata.namespace, metadata.uid, metadata.labels, metadata.annotations, "
+        "metadata.labels['KEY'] or metadata.annotations['KEY']"
+    ),
+    RESOURCE_FIELD_PATTERN: (
+        "write limits. or requests. with cpu, memory, ephemeral-storage or hugepages-SIZE, such as limits.memory"
+    ),
+    DIVISOR_PATTERN: 'write a unit: "1"; 1m for CPU; 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or 1Ei for bytes',
 }
 """What would be right, by pattern."""
 
@@ -94,7 +120,10 @@ MethodName = Annotated[str, StringConstraints(pattern=METHOD_PATTERN, max_length
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 AbsolutePath = Annotated[str, StringConstraints(pattern=PATH_PATTERN, max_length=512)]
 RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH_PATTERN, max_length=512)]
-IpAddress = Annotated[str, StringConstraints(pattern=IP_PATTERN, max_length=45)]
+IpAddress = Annotated[str, StringConstraints(min_length=1, max_length=45)]
+PodField = Annotated[str, StringConstraints(pattern=POD_FIELD_PATTERN, max_length=256)]
+ResourceField = Annotated[str, StringConstraints(pattern=RESOURCE_FIELD_PATTERN, max_length=128)]
+Divisor = Annotated[str, StringConstraints(pattern=DIVISOR_PATTERN, max_length=3)]
 AnnotationValue = Annotated[str, StringConstraints(max_length=4096)]
 EnvValue = Annotated[str, StringConstraints(max_length=8192)]
 

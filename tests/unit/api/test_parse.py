@@ -13,7 +13,8 @@ from stoker.api.base import ApiModel
 from stoker.api.cel import Rule
 from stoker.api.faults import in_one_line, join
 from stoker.api.inferenceservice import InferenceServiceSpec
-from tests.builders.api_cases import BAD, GOOD, Bad
+from tests.builders.api_cases import BAD, GOOD
+from tests.builders.pod_cases import Bad
 from tests.builders.specs import SpecBuilder, a_spec
 
 

@@ -55,7 +55,7 @@ def test_N1_a_field_of_kubernetes_arrives_as_it_was_written(name: str) -> None:
         decision = Row(GPU, GPU, in_child).decide(GPU.set("pod", _pod(ALL[name], value)))
         assert decision.apply, f"a sample with {name} is refused"
         found.append(find(decision, EMBEDDED[prefix]))
-    assert found[0] != found[1]
+    assert found[0] != found[1] or len(set(values)) == 1
     below = ALL[name][len(prefix.replace("[]", ".[]").split(".")) :]
     for value, arrived in zip(values, found, strict=True):
         if prefix not in ("pod.volumes[].name", "pod.volumes[].mountPath"):

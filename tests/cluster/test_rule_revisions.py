@@ -118,6 +118,19 @@ async def test_going_back_to_an_earlier_spec_reuses_its_revision(stage: Stage, t
     assert (await stage.service(team))["status"]["revision"]["name"] == first["name"]
 
 
+async def test_N21_a_revision_whose_number_somebody_edited_stops_nothing(stage: Stage, team: str) -> None:
+    await stage.create(a_spec().manifest("chat", team))
+    await stage.until_ready(team)
+    pods, (first,) = await pod_uids(stage, team), await revisions(stage, team)
+    patch = f'{{"revision":{2**63 - 1}}}'
+    stage.plane.kubectl(
+        "patch", "controllerrevision", first["metadata"]["name"], f"-n{team}", "--type=merge", "-p", patch
+    )
+    await stage.change(team, "chat", context={"maxLength": 4096})
+    await until_rolled(stage, team, pods)
+    assert (await stage.service(team))["status"]["revision"]["number"] == 1
+
+
 async def test_no_more_than_five_revisions_stay(stage: Stage, team: str) -> None:
     await stage.create(a_spec().replicas(0).manifest("chat", team))
     for length in range(1000, 8000, 1000):

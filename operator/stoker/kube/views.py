@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.api.status import MAX_COUNT
 from stoker.kube.ownership import ownership_digest
 from stoker.kube.quantities import quantity
 from stoker.plan.snapshot import (
@@ -190,11 +191,15 @@ def child_entry(kind: str, raw: Mapping[str, Any], known: ChildEntry | None = No
 
 
 def revision_entry(raw: Mapping[str, Any]) -> RevisionEntry:
-    """Return a ControllerRevision as it is kept."""
+    """Return a ControllerRevision as it is kept.
+
+    Whoever may edit it can give it any number. One that nobody counts up to says nothing of its age, and neither the
+    status nor the next revision could tell a higher one: it counts as the oldest.
+    """
     number = raw.get("revision")
     return RevisionEntry(
         ref=object_ref("ControllerRevision", raw, intact=True),
-        number=number if isinstance(number, int) else 0,
+        number=number if isinstance(number, int) and 0 <= number < MAX_COUNT else 0,
         packed=pack(raw.get("data") or {}),
     )
 

@@ -4,9 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from stoker.api.crd import object_schema
+from stoker.api.structural import check
+from stoker.kube.views import revision_entry
 from stoker.reconcile.decision import Decision
+from tests.builders.objects import an_object
+from tests.builders.snapshots import UID
 from tests.builders.views import a_node, a_pod
 from tests.unit.reconcile.support import T1, WITH_SECRET, a_life, kinds, revision_of, secret, stalled
+
+SCHEMA = object_schema()["properties"]["status"]
 
 
 # ---- the first apply, and nothing after it (N2) --------------------------------------------------------------------
@@ -192,6 +199,23 @@ def test_N2_a_revision_on_its_way_out_is_not_deleted_again() -> None:
     oldest = min(life.revisions.values(), key=lambda view: view.number)
     life.revisions[oldest.ref.name] = replace(oldest, ref=replace(oldest.ref, terminating=True))
     assert life.set("context.maxLength", 9000).reconcile().delete == ()
+
+
+@pytest.mark.parametrize("number", [-(2**63), -1, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, None])
+def test_N21_a_revision_whose_number_somebody_edited_stops_no_status(number: int | None) -> None:
+    """Only its data is immutable, and the API server takes every number of 64 bits that is not negative."""
+    life = a_life()
+    created = life.reconcile().create_revision
+    assert created is not None
+    entry = revision_entry(an_object("ControllerRevision", owner=UID, data=created["data"], revision=number))
+    name = created["metadata"]["name"]
+    life.revisions[name] = replace(life.revisions[name], number=entry.number)
+    before = life.template()
+    for decision in (life.reconcile(), life.set("context.maxLength", 4096).reconcile(), life.reconcile()):
+        assert decision.status is not None
+        assert list(check(SCHEMA, decision.status, "status")) == []
+    assert life.template() != before
+    assert max(view.number for view in life.revisions.values()) <= 2**53
 
 
 def test_foreign_revisions_are_left_alone() -> None:

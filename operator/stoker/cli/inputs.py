@@ -8,20 +8,19 @@ from typing import Any, Final
 
 from stoker.api.faults import Fault, join
 from stoker.api.inferenceservice import KIND, InferenceService
-from stoker.api.parse import parse_inference_service
+from stoker.api.parse import MAX_FAULTS, parse_inference_service
 from stoker.api.types import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from stoker.cli.documents import MEBIBYTE, UnusableError, read_text, yaml_documents
 from stoker.facts.config import facts_from_config
 from stoker.facts.model import FactsError
 from stoker.facts.reading import parse_json_object
+from stoker.kube.quantities import is_quantity, quantity
 from stoker.kube.views import node_view
 from stoker.plan.inputs import CONFIG_KEY
 from stoker.plan.snapshot import NodeView, ReferenceView
 
 SERVICE_LIMIT: Final = 3 * MEBIBYTE
 """Largest object that an API server takes."""
-_QUANTITY: Final = re.compile(r"(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[kKMGTPE]i?|[mun]|[eE][-+]?[0-9]{1,2})?")
-"""What a node has of something: no less than nothing."""
 NODES_LIMIT: Final = 64 * MEBIBYTE
 CONFIG_LIMIT: Final = 4 * MEBIBYTE
 MODEL_CONFIG: Final = "--model-config"
@@ -102,7 +101,29 @@ def _node(document: object, path: str) -> Mapping[str, Any]:
         if not is_right(value):
             where = join("" if path == "document" else path, *steps)
             raise UnusableError(Fault(where, "is not what a Node has there", "write it as kubectl does"))
+    faults = list(_amount_faults(document, "" if path == "document" else path))
+    if faults:
+        raise UnusableError(*faults[:MAX_FAULTS])
     return document
+
+
+def _amount_faults(node: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    """Yield what is wrong with the amounts that a node offers, as the API server judges them."""
+    for name, value in ((node.get("status") or {}).get("allocatable") or {}).items():
+        if value is not None and (found := _amount_problem(name, value)):
+            yield Fault(join(path, "status", "allocatable", name), *found)
+
+
+def _amount_problem(name: str, value: object) -> tuple[str, str] | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not is_quantity(str(value)):
+        return f"{_shown(value)} is no quantity", "write one such as 8, 3920m, 64Gi or 1e9"
+    amount = quantity(str(value))
+    if amount < 0:
+        return f"{_shown(value)} is less than nothing", "write 0 or more"
+    # Of what vendors name there are whole ones only (IsExtendedResourceName of Kubernetes).
+    if "/" in name and "kubernetes.io/" not in name and amount != int(amount):
+        return f"{_shown(value)} is no whole number", "write how many there are, such as 8"
+    return None
 
 
 def _is_name(value: object) -> bool:
@@ -115,15 +136,6 @@ def _is_flag(value: object) -> bool:
 
 def _is_texts(value: object) -> bool:
     return value is None or (isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()))
-
-
-def _is_quantities(value: object) -> bool:
-    return value is None or (isinstance(value, Mapping) and all(map(_is_quantity, value.values())))
-
-
-def _is_quantity(value: object) -> bool:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return (is_number or isinstance(value, str)) and _QUANTITY.fullmatch(str(value)) is not None
 
 
 def _is_object(value: object) -> bool:
@@ -154,7 +166,7 @@ _NODE_SHAPE: Final[tuple[tuple[tuple[str, ...], Callable[[object], bool]], ...]]
     (("spec", "taints"), _is_taints),
     (("spec", "unschedulable"), _is_flag),
     (("status",), _is_object),
-    (("status", "allocatable"), _is_quantities),
+    (("status", "allocatable"), _is_object),
     (("status", "conditions"), _is_conditions),
 )
 """What is read of a node, and the check that it must pass; all but the name may be absent."""

@@ -30,6 +30,12 @@ def _integer(loader: Loader, node: yaml.ScalarNode) -> int:
     return int(digits, 8 if is_octal else 0) * (-1 if text.startswith("-") else 1)
 
 
+def _number(loader: Loader, node: yaml.ScalarNode) -> float:
+    """PyYAML would read ``1:30`` as minutes here too."""
+    is_float = _FLOAT.match(str(loader.construct_scalar(node)))
+    return float(loader.construct_yaml_float(node)) if is_float else float(_integer(loader, node))
+
+
 def _null(loader: Loader, node: yaml.ScalarNode) -> None:
     if loader.construct_scalar(node) not in _NULLS:
         raise ValueError
@@ -58,7 +64,7 @@ Loader.yaml_implicit_resolvers = {
 Loader.add_implicit_resolver(f"{_TAG}int", _INTEGER, list("-+0123456789"))
 Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
 Loader.add_constructor(f"{_TAG}int", _read(_integer, "integer that can be read"))
-Loader.add_constructor(f"{_TAG}float", _read(Loader.construct_yaml_float, "number"))
+Loader.add_constructor(f"{_TAG}float", _read(_number, "number"))
 Loader.add_constructor(f"{_TAG}bool", _read(Loader.construct_yaml_bool, "true or false"))
 Loader.add_constructor(f"{_TAG}null", _read(_null, "null"))
 Loader.add_constructor(f"{_TAG}timestamp", _read(Loader.construct_yaml_timestamp, "time stamp"))

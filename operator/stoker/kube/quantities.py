@@ -1,5 +1,6 @@
 """Quantities of Kubernetes, as other components and other people wrote them."""
 
+import re
 from decimal import Decimal, DecimalException
 from typing import Final
 
@@ -15,6 +16,15 @@ _SUFFIXES: Final = {
     **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
 }
+_GRAMMAR: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[kMGTPE]|[mun]|[eE][-+]?[0-9]{1,9})?")
+
+
+def is_quantity(text: str) -> bool:
+    """Return whether ``text`` is a quantity by the grammar that Kubernetes documents (``resource.Quantity``).
+
+    Its parser takes more, such as a unit alone for 0; a person who writes that means something else.
+    """
+    return _GRAMMAR.fullmatch(text.strip()) is not None
 
 
 def quantity(text: object) -> Decimal:
@@ -22,7 +32,7 @@ def quantity(text: object) -> Decimal:
 
     The API server takes exponents of up to 999,999 in anybody's pod, so what is larger than ``MOST`` counts as that.
     """
-    value = str(text)
+    value = str(text).strip()
     number = value.rstrip("kKMGTPEimun")
     suffix = _SUFFIXES.get(value[len(number) :])
     try:

@@ -1,6 +1,5 @@
 """`stoker render` and `stoker plan`: what they print, and what bad input gets."""
 
-import io
 import json
 import os
 import re
@@ -14,46 +13,11 @@ import pytest
 import yaml
 
 from stoker import __version__
-from stoker.cli.app import run
-from tests.builders.specs import SpecBuilder, a_spec
+from tests.builders.specs import a_spec
 from tests.golden.harness import ROOT
+from tests.unit.cli.support import fault_lines, write
 
 PROGRAM = "from stoker.cli import main; main()"
-LINE = re.compile(r"^(?P<file>[^:]+): (?P<path>[^:]+): (?P<problem>.+); (?P<remedy>.+)$")
-
-
-def stoker(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: str = ""
-) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a command."""
-    monkeypatch.setattr(sys, "argv", ["stoker", *arguments])
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-    code = run()
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture(name="command")
-def _command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    return lambda *arguments, stdin="": stoker(capsys, monkeypatch, *arguments, stdin=stdin)
-
-
-def write(folder: Path, spec: SpecBuilder | str, name: str = "infsvc.yaml") -> str:
-    file = folder / name
-    file.write_text(spec if isinstance(spec, str) else yaml.safe_dump(spec.manifest()))
-    return str(file)
-
-
-def fault_lines(result: tuple[int, str, str]) -> list[re.Match[str]]:
-    """The lines of standard error, each in the promised form; nothing else was printed."""
-    code, out, err = result
-    assert code == 1
-    assert out == ""
-    assert "Traceback" not in err
-    found = [LINE.match(line) for line in err.splitlines()]
-    assert found
-    assert all(found), err
-    return [match for match in found if match]
 
 
 # ---- render --------------------------------------------------------------------------------------------------------
@@ -285,49 +249,6 @@ def test_the_help_tells_the_exit_codes(command: Any, verb: str, words: str) -> N
 def test_standard_input_is_read_once_only(command: Any) -> None:
     (line,) = fault_lines(command("render", "-f", "-", "-f", "-", stdin=GOOD))
     assert line["file"] == "-"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"a": NaN}', "[" * 10_000, '{"hidden_size": -1}', "null", '{"num_hidden_layers": 1e99}']
-)
-def test_a_bad_model_config_gets_a_line(command: Any, tmp_path: Path, text: str) -> None:
-    config = write(tmp_path, text, "config.json")
-    (line,) = fault_lines(command("plan", "-f", write(tmp_path, a_spec()), "--model-config", config))
-    assert line["file"] == config
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "kind: Pod",
-        "x",
-        "kind: List\nitems: 5",
-        "kind: List\nitems: [5]",
-        "kind: [List]",
-        "kind: Node",
-        "kind: Node\nmetadata: {name: 5}",
-        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: [1]}",
-        "kind: Node\nmetadata: {name: a, labels: x}",
-        "kind: Node\nmetadata: {name: a}\nspec: {taints: {}}",
-        "kind: Node\nmetadata: {name: a}\nspec: {taints: [5]}",
-        "kind: Node\nmetadata: {name: a, labels: {x: 5}}",
-        "kind: Node\nmetadata: {name: a}\nstatus: {conditions: [5]}",
-        "kind: Node\nmetadata: {name: a}\nstatus: {conditions: [{type: Ready, status: true}]}",
-        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: x}}",
-        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: -1}}",
-        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: true}}",
-        "kind: Node\nmetadata: {name: a}\nspec: {taints: [{effect: NoSchedule}]}",
-        "kind: Node\nmetadata: {name: a}\nspec: {unschedulable: 'yes'}",
-        "kind: Node\nmetadata: {name: ''}",
-        "kind: Node\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: a}",
-        "kind: List\nitems: {}",
-    ],
-)
-def test_a_bad_file_of_nodes_gets_a_line(command: Any, tmp_path: Path, text: str) -> None:
-    nodes = write(tmp_path, text, "nodes.yaml")
-    (line,) = fault_lines(command("plan", "-f", write(tmp_path, a_spec()), "--nodes", nodes))
-    assert line["file"] == nodes
 
 
 def test_bad_usage_is_told_apart_from_bad_input(command: Any) -> None:

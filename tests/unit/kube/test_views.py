@@ -28,6 +28,7 @@ from tests.builders.objects import a_stored_pod, an_object
 @pytest.mark.parametrize(
     ("text", "value"),
     [("1", "1"), ("1500m", "1.5"), ("64Gi", str(64 * 2**30)), ("1e3", "1000"), ("2k", "2000"), ("0.5", "0.5"),
+     ("+5", "5"), (" 8Gi ", str(8 * 2**30)), ("1K", "0"), ("1ki", "0"), ("e3", "0"),
      ("3E", "3e18"), ("5Ei", str(5 * 2**60)), ("100n", "1e-7"), ("", "0"), ("lots", "0"), ("1Qi", "0")],
 )  # fmt: skip
 def test_quantities(text: str, value: str) -> None:

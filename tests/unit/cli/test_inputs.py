@@ -1,0 +1,68 @@
+"""The files beside the manifests, a model's config.json and nodes: what bad ones get."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.amounts import BAD_AMOUNTS, Amount, node_with
+from tests.builders.specs import a_spec
+from tests.unit.cli.support import fault_lines, write
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"a": NaN}', "[" * 10_000, '{"hidden_size": -1}', "null", '{"num_hidden_layers": 1e99}']
+)
+def test_a_bad_model_config_gets_a_line(command: Any, tmp_path: Path, text: str) -> None:
+    config = write(tmp_path, text, "config.json")
+    (line,) = fault_lines(command("plan", "-f", write(tmp_path, a_spec()), "--model-config", config))
+    assert line["file"] == config
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "kind: Pod",
+        "x",
+        "kind: List\nitems: 5",
+        "kind: List\nitems: [5]",
+        "kind: [List]",
+        "kind: Node",
+        "kind: Node\nmetadata: {name: 5}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: [1]}",
+        "kind: Node\nmetadata: {name: a, labels: x}",
+        "kind: Node\nmetadata: {name: a}\nspec: {taints: {}}",
+        "kind: Node\nmetadata: {name: a}\nspec: {taints: [5]}",
+        "kind: Node\nmetadata: {name: a, labels: {x: 5}}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {conditions: [5]}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {conditions: [{type: Ready, status: true}]}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: x}}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: -1}}",
+        "kind: Node\nmetadata: {name: a}\nstatus: {allocatable: {nvidia.com/gpu: true}}",
+        "kind: Node\nmetadata: {name: a}\nspec: {taints: [{effect: NoSchedule}]}",
+        "kind: Node\nmetadata: {name: a}\nspec: {unschedulable: 'yes'}",
+        "kind: Node\nmetadata: {name: ''}",
+        "kind: Node\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: a}",
+        "kind: List\nitems: {}",
+    ],
+)
+def test_a_bad_file_of_nodes_gets_a_line(command: Any, tmp_path: Path, text: str) -> None:
+    nodes = write(tmp_path, text, "nodes.yaml")
+    (line,) = fault_lines(command("plan", "-f", write(tmp_path, a_spec()), "--nodes", nodes))
+    assert line["file"] == nodes
+
+
+@pytest.mark.parametrize("amount", BAD_AMOUNTS, ids=": ".join)
+def test_an_amount_that_is_none_is_told_at_its_resource(command: Any, tmp_path: Path, amount: Amount) -> None:
+    nodes = write(tmp_path, node_with(*amount), "nodes.yaml")
+    (line,) = fault_lines(command("plan", "-f", write(tmp_path, a_spec()), "--nodes", nodes))
+    assert line["path"] == f"status.allocatable.{amount[0]}"
+    assert f"{line['problem']}; {line['remedy']}".endswith(BAD_AMOUNTS[amount])
+
+
+def test_every_amount_that_is_none_gets_a_line(command: Any, tmp_path: Path) -> None:
+    text = "kind: List\nitems:\n- kind: Node\n  metadata: {name: a}\n  status: {allocatable: {cpu: x, memory: 1K}}\n"
+    nodes = write(tmp_path, text, "nodes.yaml")
+    lines = fault_lines(command("plan", "-f", write(tmp_path, a_spec()), "--nodes", nodes))
+    assert [line["path"] for line in lines] == [f"items[0].status.allocatable.{name}" for name in ("cpu", "memory")]

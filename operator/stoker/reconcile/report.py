@@ -86,6 +86,7 @@ def _revision(draft: Draft) -> TargetRevision | None:
         strategy_reason=target.strategy_reason if frozen else f"spec.rollout.strategy is {strategy}",
         is_wanted=is_wanted(draft),
         is_new=draft.is_new,
+        layout=target.layout,
         outdated=draft.outdated,
     )
 

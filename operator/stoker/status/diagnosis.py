@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from stoker.plan.counts import held_by
 from stoker.plan.snapshot import Snapshot
+from stoker.plan.types import Layout
 from stoker.status import scheduling, startup, words
 from stoker.status.case import Case, Diagnosis, Policy
 from stoker.status.creation import pods_not_created
@@ -42,7 +43,7 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
         Case(
             pod=pod,
             spec=outcome.spec,
-            layout=outcome.layout,
+            layout=_layout(outcome),
             nodes=snapshot.nodes,
             nodes_are_known=snapshot.nodes_are_known,
             held=snapshot.held,
@@ -56,6 +57,12 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
     return _gravest(diagnosis for case in cases if (diagnosis := diagnose(case))) or pods_not_created(
         snapshot.create_failures
     )
+
+
+def _layout(outcome: Outcome) -> Layout | None:
+    """Return the layout of the pods that shall run; where the spec asks for others, theirs says nothing of these."""
+    revision = outcome.revision
+    return outcome.layout if revision is None or revision.is_wanted else revision.layout
 
 
 def _gravest(diagnoses: Iterable[Diagnosis]) -> Diagnosis | None:

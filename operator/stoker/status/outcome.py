@@ -28,6 +28,8 @@ class TargetRevision:
     strategy_reason: str
     is_wanted: bool
     is_new: bool
+    layout: Layout | None = None
+    """What its pods were rendered from; None where an operator of another version wrote it in other words."""
     outdated: tuple[str, ...] = ()
     """What today's renderer would do otherwise; nothing rolls because of it."""
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.failures import crashed
 from tests.builders.snapshots import an_object
 from tests.builders.specs import a_spec
-from tests.unit.reconcile.support import H100, TOO_LARGE, a_life, kinds, stalled, strategy_of
+from tests.unit.reconcile.support import H100, TOO_LARGE, a_life, kinds, revision_of, stalled, strategy_of
 
 
 # ---- paused, scaling, strategies -----------------------------------------------------------------------------------
@@ -54,6 +55,15 @@ def test_a_deployment_that_somebody_deleted_comes_back_as_it_was_while_paused() 
     del life.children[("Deployment", "chat")]
     life.reconcile()
     assert life.template() == before
+
+
+def test_pods_that_fail_while_paused_are_told_by_what_they_were_rendered_from() -> None:
+    life = a_life(a_spec().on(H100).set("resources.memory", "64Gi"), ready=0)
+    life.reconcile()
+    life.pods = (replace(crashed("", 137, terminated_reason="OOMKilled"), revision=revision_of(life)),)
+    condition = stalled(life.set("paused", True).set("resources.memory", "128Gi").reconcile())
+    assert condition is not None
+    assert "its memory limit of 64Gi" in condition["message"]
 
 
 def test_a_service_that_is_born_paused_gets_nothing() -> None:

@@ -23,6 +23,7 @@ SERVICE_LIMIT: Final = 3 * MEBIBYTE
 """Largest object that an API server takes."""
 NODES_LIMIT: Final = 64 * MEBIBYTE
 CONFIG_LIMIT: Final = 4 * MEBIBYTE
+OTHER_CONFIG: Final = "give the config.json of the model's repository, or describe it in spec.model.facts.inline"
 MODEL_CONFIG: Final = "--model-config"
 FACTS_FIELD: Final = "spec.model.facts.configMapName"
 
@@ -59,8 +60,8 @@ def read_model_config(file: str) -> ReferenceView:
     try:
         facts_from_config(parse_json_object(text, CONFIG_KEY))
     except FactsError as error:
-        remedy = "give the config.json of the model's repository"
-        raise UnusableError(Fault("document", str(error), remedy)) from None
+        faults = [Fault(it.key or "document", it.problem, it.remedy or OTHER_CONFIG) for it in error.problems]
+        raise UnusableError(*faults) from None
     return ReferenceView("ConfigMap", MODEL_CONFIG, FACTS_FIELD, exists=True, data={CONFIG_KEY: text})
 
 

@@ -27,20 +27,22 @@ _DTYPE_BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 def layer_names(reader: Reader, shape: Shape) -> tuple[str, ...] | None:
     """Return the kind of every layer by the name that configurations use; None where all attend to everything."""
-    listed = reader.listing("layer_types", MAX_LAYERS) or reader.listing("layers_block_type", MAX_LAYERS)
-    if listed is not None:
-        return _checked(listed, shape)
+    for key in ("layer_types", "layers_block_type"):
+        if listed := reader.listing(key, MAX_LAYERS):
+            return _checked(listed, shape, reader.path(key))
     if pattern := reader.text("hybrid_override_pattern"):
-        return _checked([_PATTERN_LETTERS.get(letter, letter) for letter in pattern], shape)
+        kinds = [_PATTERN_LETTERS.get(letter, letter) for letter in pattern]
+        return _checked(kinds, shape, reader.path("hybrid_override_pattern"))
     return _periodic(reader, shape)
 
 
-def _checked(names: list[Any], shape: Shape) -> tuple[str, ...]:
+def _checked(names: list[Any], shape: Shape, path: str) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or name not in _NAMES:
-            raise FactsError(f"layers of the kind {str(name)[:40]!r} are not known here")
+            raise FactsError(f"names layers of the kind {str(name)[:40]!r}, which are not known here", path)
     if len(names) != shape.layers:
-        raise FactsError(f"{len(names)} layer kinds are listed for {shape.layers} layers")
+        remedy = f"list {shape.layers}"
+        raise FactsError(f"is wrong: {len(names)} layer kinds are listed for {shape.layers} layers", path, remedy)
     return tuple(names)
 
 
@@ -132,28 +134,35 @@ def _state_bytes(name: str, reader: Reader, shape: Shape) -> int:
 
 def _delta_state(reader: Reader) -> tuple[int, int]:
     """Gated delta networks: values of the convolution's and of the recurrence's state."""
-    keys = reader.integer("linear_num_key_heads", maximum=MAX_HEADS)
-    keys *= reader.integer("linear_key_head_dim", maximum=MAX_WIDTH)
-    heads = reader.integer("linear_num_value_heads", maximum=MAX_HEADS)
-    values = reader.integer("linear_value_head_dim", maximum=MAX_WIDTH)
-    kernel = reader.integer("linear_conv_kernel_dim", maximum=MAX_EXPERTS)
-    key_dim = reader.integer("linear_key_head_dim", maximum=MAX_WIDTH)
-    return (2 * keys + heads * values) * (kernel - 1), heads * values * key_dim
+    key_heads, key_dim, heads, values, kernel = reader.integers(
+        (("linear_num_key_heads",), MAX_HEADS),
+        (("linear_key_head_dim",), MAX_WIDTH),
+        (("linear_num_value_heads",), MAX_HEADS),
+        (("linear_value_head_dim",), MAX_WIDTH),
+        (("linear_conv_kernel_dim",), MAX_EXPERTS),
+    )
+    return (2 * key_heads * key_dim + heads * values) * (kernel - 1), heads * values * key_dim
 
 
 def _mamba2_state(reader: Reader) -> tuple[int, int]:
-    heads = reader.integer("mamba_num_heads", "mamba_n_heads", maximum=MAX_HEADS)
-    inner = heads * reader.integer("mamba_head_dim", "mamba_d_head", maximum=MAX_WIDTH)
-    state = reader.integer("ssm_state_size", "mamba_d_state", "state_size", maximum=MAX_WIDTH)
+    heads, head_dim, state, kernel = reader.integers(
+        (("mamba_num_heads", "mamba_n_heads"), MAX_HEADS),
+        (("mamba_head_dim", "mamba_d_head"), MAX_WIDTH),
+        (("ssm_state_size", "mamba_d_state", "state_size"), MAX_WIDTH),
+        (("conv_kernel", "mamba_d_conv"), MAX_EXPERTS),
+    )
+    inner = heads * head_dim
     groups = reader.find("n_groups", "mamba_n_groups", maximum=MAX_HEADS) or 1
-    kernel = reader.integer("conv_kernel", "mamba_d_conv", maximum=MAX_EXPERTS)
     return (inner + 2 * groups * state) * (kernel - 1), inner * state
 
 
 def _mamba1_state(reader: Reader, shape: Shape) -> tuple[int, int]:
-    inner = shape.hidden * reader.integer("mamba_expand", "expand", maximum=64)
-    state = reader.integer("mamba_d_state", "state_size", maximum=MAX_WIDTH)
-    kernel = reader.integer("mamba_d_conv", "conv_kernel", maximum=MAX_EXPERTS)
+    expand, state, kernel = reader.integers(
+        (("mamba_expand", "expand"), 64),
+        (("mamba_d_state", "state_size"), MAX_WIDTH),
+        (("mamba_d_conv", "conv_kernel"), MAX_EXPERTS),
+    )
+    inner = shape.hidden * expand
     return inner * (kernel - 1), inner * state
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from stoker.facts.caches import layer_caches, layer_names, native_dtype
 from stoker.facts.lengths import max_length
-from stoker.facts.model import Checkpoint, FactsError, Layer, LayerCache, LayerParameters, ModelFacts
+from stoker.facts.model import Checkpoint, Layer, LayerCache, LayerParameters, ModelFacts
 from stoker.facts.parameters import encoder_parameters, layer_parameters, step_width
-from stoker.facts.reading import Reader
+from stoker.facts.reading import Reader, all_told
 from stoker.facts.shape import language_part, read_shape
 
 _MAX_AMOUNT: Final = 10**15
@@ -19,16 +19,24 @@ _MAX_AMOUNT: Final = 10**15
 def facts_from_config(config: Mapping[str, Any], index: Mapping[str, Any] | None = None) -> ModelFacts:
     """Return what a config.json says of a model; ``index`` is its model.safetensors.index.json.
 
-    Both are untrusted: every number is checked for type and bounds. Raises :class:`FactsError`, a sentence that names
-    the key, where something is missing, malformed, contradictory, or of a kind that planning does not know.
+    Both are untrusted: every number is checked for type and bounds. Raises
+    :class:`~stoker.facts.model.FactsError`, which names the keys, where something is missing, malformed,
+    contradictory, or of a kind that planning does not know.
     """
     reader, top = language_part(config)
+    dtype_source = reader if reader.has("torch_dtype", "dtype") else top
+    all_told(
+        lambda: read_shape(reader, top),
+        lambda: native_dtype(dtype_source),
+        lambda: max_length(reader),
+        lambda: _checkpoint(top),
+        lambda: _checkpoint(reader),
+    )
     shape = read_shape(reader, top)
     names = layer_names(reader, shape)
     caches = layer_caches(reader, shape, names)
     parameters = layer_parameters(reader, shape, names)
     weight_bytes, known_parameters = _from_index(index)
-    dtype_source = reader if reader.has("torch_dtype", "dtype") else top
     return ModelFacts(
         model_type=shape.model_type,
         hidden_size=shape.hidden,
@@ -80,7 +88,7 @@ def _checkpoint(reader: Reader) -> Checkpoint | None:
     algorithm = (quantization.text("quant_algo") or "").upper()
     method = (quantization.text("quant_method") or ("modelopt" if algorithm else "")).lower()
     if not method:
-        raise FactsError(f"{quantization.path('quant_method')} is missing")
+        raise quantization.missing("quant_method")
     if method == "modelopt" and "FP4" in algorithm:
         return Checkpoint("modelopt_fp4")
     return Checkpoint(method, _bits(quantization, method))

@@ -38,7 +38,8 @@ def max_length(reader: Reader) -> int | None:
         original = scaling.find("original_max_position_embeddings", maximum=MAX_TOKENS) or length
         return max(length, int(original * factor))
     if length * factor < 1:
-        raise FactsError(f"{scaling.path('factor')} leaves no token of the {length} that the model was made for")
+        problem = f"leaves no token of the {length} that the model was made for"
+        raise FactsError(problem, scaling.path("factor"), "write a larger one")
     return int(length * factor)
 
 

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
 
+@dataclass(frozen=True, slots=True)
+class FactsProblem:
+    """One thing that is wrong with a model's description; an empty ``key`` is the whole of it."""
+
+    key: str
+    problem: str
+    remedy: str
+
+
 class FactsError(ValueError):
-    """A model's description cannot be used. The message is a sentence for people that names the key."""
+    """A model's description cannot be used. The message is a sentence for people that names every key in ``problems``;
+    an empty remedy there means that another description is needed."""
+
+    def __init__(self, problem: str, key: str = "", remedy: str = "") -> None:
+        super().__init__(f"{key} {problem}" if key else problem)
+        self.problems: tuple[FactsProblem, ...] = (FactsProblem(key, problem, remedy),)
+
+    @classmethod
+    def of_all(cls, errors: Iterable[FactsError]) -> FactsError:
+        """Return several errors as one, each of their problems once."""
+        problems = tuple(dict.fromkeys(problem for error in errors for problem in error.problems))
+        found = cls(", ".join(f"{it.key} {it.problem}".strip() for it in problems))
+        found.problems = problems
+        return found
 
 
 class CacheKind(StrEnum):

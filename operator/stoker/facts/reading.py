@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Never
 
 from stoker.facts.model import FactsError
@@ -67,6 +68,18 @@ def kind_of(value: object) -> str:
     return "null" if value is None else kinds.get(type(value), "something else")
 
 
+def all_told(*readings: Callable[[], object]) -> None:
+    """Run readings that do not need each other; raise what all of them find wrong as one :class:`FactsError`."""
+    errors: list[FactsError] = []
+    for reading in readings:
+        try:
+            reading()
+        except FactsError as error:
+            errors.append(error)
+    if errors:
+        raise FactsError.of_all(errors)
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Reads one object of a config.json. A key that holds null counts as absent."""
@@ -76,7 +89,8 @@ class Reader:
 
     def __post_init__(self) -> None:
         if not isinstance(self.values, Mapping):
-            raise FactsError(f"{self.where or 'config.json'} is {kind_of(self.values)}, not an object")
+            where = self.where or "config.json"
+            raise FactsError(f"is {kind_of(self.values)}, not an object", where, "write an object")
 
     def has(self, *keys: str) -> bool:
         """Return whether any of the keys holds a value."""
@@ -93,14 +107,23 @@ class Reader:
         """Return the integer under the first of the keys that holds a value; it must be there."""
         value = self.find(*keys, minimum=minimum, maximum=maximum)
         if value is None:
-            raise FactsError(f"{self.path(keys[0])} is missing")
+            raise self.missing(keys[0])
         return value
+
+    def integers(self, *wanted: tuple[tuple[str, ...], int]) -> list[int]:
+        """Return an integer for each (keys, maximum), as :meth:`integer` does; all that is wrong is told at once."""
+        found: list[int] = []
+        all_told(*(partial(self._append, found, *keys, maximum=maximum) for keys, maximum in wanted))
+        return found
+
+    def _append(self, found: list[int], *keys: str, maximum: int) -> None:
+        found.append(self.integer(*keys, maximum=maximum))
 
     def flag(self, key: str, default: bool) -> bool:
         """Return a true or false."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, bool):
-            raise FactsError(f"{self.path(key)} is {kind_of(value)}, not true or false")
+            raise FactsError(f"is {kind_of(value)}, not true or false", self.path(key), "write true or false")
         return default if value is None else value
 
     def text(self, *keys: str) -> str | None:
@@ -110,7 +133,7 @@ class Reader:
             if isinstance(value, str) and len(value) <= 256:
                 return value
             if value is not None:
-                raise FactsError(f"{self.path(key)} is {kind_of(value)}, not a short string")
+                raise FactsError(f"is {kind_of(value)}, not a short string", self.path(key), "write a short string")
         return None
 
     def factor(self, key: str) -> float | None:
@@ -119,14 +142,16 @@ class Reader:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1000:
-            raise FactsError(f"{self.path(key)} is no number above 0 and up to 1000")
+            problem, remedy = "is no number above 0 and up to 1000", "write one such as 2.0"
+            raise FactsError(problem, self.path(key), remedy)
         return float(value)
 
     def listing(self, key: str, maximum: int) -> list[Any] | None:
         """Return a list of at most ``maximum`` items."""
         value = self.values.get(key)
         if value is not None and (not isinstance(value, list) or len(value) > maximum):
-            raise FactsError(f"{self.path(key)} is no list of at most {maximum} items")
+            problem = f"is no list of at most {maximum} items"
+            raise FactsError(problem, self.path(key), "write a list with an item for each layer")
         return value
 
     def child(self, key: str) -> Reader | None:
@@ -134,14 +159,23 @@ class Reader:
         value = self.values.get(key)
         return None if value is None else Reader(value, self.path(key))
 
+    def missing(self, key: str, beside: str = "") -> FactsError:
+        """Return the error of a key that must be there; ``beside`` says why it must."""
+        return FactsError(f"is missing{beside}", self.path(key), "add it, as the model's repository has it")
+
+    def name_of(self, *keys: str) -> str:
+        """Return where the first of the keys that holds a value is, for messages; the first where none does."""
+        return self.path(next((key for key in keys if self.has(key)), keys[0]))
+
     def path(self, key: str) -> str:
         """Return where a key is, for messages."""
         return f"{self.where}.{key}" if self.where else key
 
     def _bounded(self, key: str, value: object, minimum: int, maximum: int) -> int:
+        remedy = f"write an integer from {minimum} to {maximum}"
         if isinstance(value, bool) or not isinstance(value, int):
-            raise FactsError(f"{self.path(key)} is {kind_of(value)}, not an integer")
+            raise FactsError(f"is {kind_of(value)}, not an integer", self.path(key), remedy)
         if not minimum <= value <= maximum:
-            shown = value if abs(value) < 10**20 else "far"
-            raise FactsError(f"{self.path(key)} is {shown}, outside {minimum} to {maximum}")
+            shown = value if abs(value) < 10**20 else "a number of more than 20 digits"
+            raise FactsError(f"is {shown}, outside {minimum} to {maximum}", self.path(key), remedy)
         return value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stoker.facts.model import FactsError
-from stoker.facts.reading import Reader
+from stoker.facts.reading import Reader, all_told
 
 MAX_LAYERS: Final = 1024
 MAX_HEADS: Final = 4096
@@ -142,22 +142,28 @@ def language_part(config: Mapping[str, Any]) -> tuple[Reader, Reader]:
 
 def _refuse_unknown_kinds(reader: Reader, top: Reader) -> None:
     if reader.flag("is_encoder_decoder", False) or top.flag("is_encoder_decoder", False):
-        raise FactsError("it is an encoder-decoder model, whose memory is not known here")
+        problem = "is true, and the memory of an encoder-decoder model is not known here"
+        raise FactsError(problem, (reader if reader.has("is_encoder_decoder") else top).path("is_encoder_decoder"))
     for key, kind in _UNKNOWN_KINDS.items():
         if reader.has(key):
-            raise FactsError(f"{reader.path(key)} describes {kind}")
+            raise FactsError(f"describes {kind}", reader.path(key))
 
 
 def read_shape(reader: Reader, top: Reader) -> Shape:
     """Read the dimensions. Raises :class:`FactsError` where one is missing, malformed or contradicts another."""
-    heads = reader.integer("num_attention_heads", "n_head", "n_heads", maximum=MAX_HEADS)
-    hidden = reader.integer("hidden_size", "n_embd", "d_model", maximum=MAX_WIDTH)
-    latent = _latent(reader)
+    all_told(
+        lambda: _heads(reader),
+        lambda: _hidden(reader),
+        lambda: _layers(reader),
+        lambda: _vocabulary(reader, top),
+        lambda: _latent(reader),
+        lambda: _intermediate(reader, 1, _experts(reader)),
+    )
+    heads, hidden, latent, experts = _heads(reader), _hidden(reader), _latent(reader), _experts(reader)
     model_type = reader.text("model_type") or ""
-    experts = _experts(reader)
     return Shape(
         model_type=model_type,
-        layers=reader.integer("num_hidden_layers", "n_layer", "n_layers", "num_layers", maximum=MAX_LAYERS),
+        layers=_layers(reader),
         hidden=hidden,
         heads=heads,
         kv_heads=heads if latent else _kv_heads(reader, heads),
@@ -171,11 +177,29 @@ def read_shape(reader: Reader, top: Reader) -> Shape:
     )
 
 
+def _heads(reader: Reader) -> int:
+    return reader.integer("num_attention_heads", "n_head", "n_heads", maximum=MAX_HEADS)
+
+
+def _hidden(reader: Reader) -> int:
+    return reader.integer("hidden_size", "n_embd", "d_model", maximum=MAX_WIDTH)
+
+
+def _layers(reader: Reader) -> int:
+    return reader.integer("num_hidden_layers", "n_layer", "n_layers", "num_layers", maximum=MAX_LAYERS)
+
+
 def _kv_heads(reader: Reader, heads: int) -> int:
     kv_heads = _stated_kv_heads(reader) or heads
     if kv_heads > heads or heads % kv_heads:
-        raise FactsError(f"{kv_heads} key-value heads do not divide {heads} attention heads")
+        problem = f"is wrong: {kv_heads} key-value heads do not divide {heads} attention heads"
+        raise FactsError(problem, reader.name_of(*_KV_HEADS), f"write a divisor of {heads}")
     return kv_heads
+
+
+_KV_HEADS: Final = (
+    "n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups", "attn_config",
+)  # fmt: skip
 
 
 def _stated_kv_heads(reader: Reader) -> int | None:
@@ -186,8 +210,7 @@ def _stated_kv_heads(reader: Reader) -> int | None:
         return 1
     if reader.has("multi_query_attention") and not reader.flag("multi_query_attention", False):
         return None
-    names = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups")
-    return reader.find(*names, maximum=MAX_HEADS)
+    return reader.find(*_KV_HEADS[:-1], maximum=MAX_HEADS)
 
 
 def _head_dim(reader: Reader, hidden: int, heads: int) -> int:
@@ -196,7 +219,7 @@ def _head_dim(reader: Reader, hidden: int, heads: int) -> int:
     if stated:
         return stated
     if hidden % heads:
-        raise FactsError(f"head_dim is missing, and {heads} heads do not divide the hidden size {hidden}")
+        raise reader.missing("head_dim", f", and {heads} heads do not divide the hidden size {hidden}")
     return hidden // heads
 
 
@@ -248,7 +271,7 @@ def _intermediate(reader: Reader, hidden: int, experts: ExpertShape | None) -> i
         return stated or 0
     ratio = reader.factor("expansion_ratio") or (4.0 if reader.text("model_type") in _PLAIN_MLP else None)
     if ratio is None:
-        raise FactsError(f"{reader.path('intermediate_size')} is missing")
+        raise reader.missing("intermediate_size")
     return int(hidden * ratio)
 
 
@@ -256,7 +279,7 @@ def _vocabulary(reader: Reader, top: Reader) -> int:
     names = ("padded_vocab_size", "vocab_size")
     found = reader.find(*names, maximum=MAX_VOCABULARY) or top.find(*names, maximum=MAX_VOCABULARY)
     if found is None:
-        raise FactsError(f"{reader.path('vocab_size')} is missing")
+        raise reader.missing("vocab_size")
     return found
 
 

@@ -249,19 +249,28 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "bool": (a_config(num_hidden_layers=True), "num_hidden_layers is true or false, not an integer"),
     "negative": (a_config(num_hidden_layers=-1), "num_hidden_layers is -1, outside 1 to 1024"),
     "zero": (a_config(hidden_size=0), "hidden_size is 0, outside 1 to 1048576"),
-    "huge": (a_config(hidden_size=10**400), "hidden_size is far, outside 1 to 1048576"),
+    "huge": (a_config(hidden_size=10**400), "hidden_size is a number of more than 20 digits, outside 1 to 1048576"),
     "fraction": (a_config(vocab_size=1000.5), "vocab_size is a fractional number, not an integer"),
     "infinite": (a_config(vocab_size=math.inf), "vocab_size is a fractional number, not an integer"),
     "list": (a_config(num_attention_heads=[1]), "num_attention_heads is a list, not an integer"),
-    "heads that cannot be": (a_config(num_key_value_heads=3), "3 key-value heads do not divide 4 attention heads"),
+    "heads that cannot be": (
+        a_config(num_key_value_heads=3),
+        "num_key_value_heads is wrong: 3 key-value heads do not divide 4",
+    ),
     "more kv heads than heads": (a_config(num_key_value_heads=8), "8 key-value heads do not divide 4"),
     "no head size": (a_config(hidden_size=130), "4 heads do not divide the hidden size 130"),
-    "layers of another kind": (a_config(layer_types=["full_attention", "rwkv"]), "'rwkv' are not known here"),
+    "layers of another kind": (
+        a_config(layer_types=["full_attention", "rwkv"]),
+        "layer_types names layers of the kind 'rwkv', which are not known",
+    ),
     "layers of no kind": (a_config(layer_types=["full_attention", None]), "layers of the kind 'None'"),
-    "too few kinds": (a_config(layer_types=["full_attention"]), "1 layer kinds are listed for 2 layers"),
+    "too few kinds": (
+        a_config(layer_types=["full_attention"]),
+        "layer_types is wrong: 1 layer kinds are listed for 2 layers",
+    ),
     "window without a size": (a_config(layer_types=["sliding_attention"] * 2), "sliding_window is missing"),
     "state without a size": (a_config(layer_types=["mamba"] * 2), "mamba_expand is missing"),
-    "encoder-decoder": (a_config(is_encoder_decoder=True), "encoder-decoder"),
+    "encoder-decoder": (a_config(is_encoder_decoder=True), "is_encoder_decoder is true"),
     "unknown attention": (a_config(compress_ratios=[1, 2]), "compress_ratios describes"),
     "cross attention": (a_config(cross_attention_layers=[3]), "cross attention"),
     "text_config no object": ({"text_config": 3}, "text_config is an integer, not an object"),
@@ -280,6 +289,49 @@ def test_a_bad_config_is_one_clear_sentence(config: dict[str, Any], message: str
         facts_from_config(config)
     assert message in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("config", [config for config, _ in BAD.values()], ids=BAD)
+def test_every_problem_names_its_key(config: dict[str, Any]) -> None:
+    with pytest.raises(FactsError) as caught:
+        facts_from_config(config)
+    (problem,) = caught.value.problems[:1]
+    assert problem.key.split(".")[0] in config or "is missing" in problem.problem
+    assert str(caught.value).startswith(f"{problem.key} {problem.problem}")
+
+
+MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "everything": (
+        {"model_type": "llama"},
+        ["num_attention_heads", "hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size"],
+    ),
+    "two of a nested model": (
+        {"text_config": a_config(hidden_size=None, num_hidden_layers="2"), "vocab_size": 1},
+        ["text_config.hidden_size", "text_config.num_hidden_layers"],
+    ),
+    "beside the shape": (
+        a_config(hidden_size=None, torch_dtype=16, quantization_config={}, rope_scaling={"factor": -1}),
+        ["hidden_size", "torch_dtype", "rope_scaling.factor", "quantization_config.quant_method"],
+    ),
+    "latent attention and experts": (
+        a_config(kv_lora_rank=512, num_local_experts=8, num_experts_per_tok="2"),
+        ["qk_rope_head_dim", "num_experts_per_tok"],
+    ),
+    "a state": (
+        a_config(layer_types=["mamba"] * 2, mamba_n_heads=8, mamba_d_head=32),
+        ["ssm_state_size", "conv_kernel"],
+    ),
+    "a delta state": (a_config(full_attention_interval=2), list(DELTA)),
+}
+
+
+@pytest.mark.parametrize(("config", "keys"), MISSING.values(), ids=MISSING)
+def test_all_that_is_missing_is_told_at_once(config: dict[str, Any], keys: list[str]) -> None:
+    with pytest.raises(FactsError) as caught:
+        facts_from_config(config)
+    assert [problem.key for problem in caught.value.problems] == keys
+    assert all(problem.remedy for problem in caught.value.problems)
+    assert all(f"{key} is " in str(caught.value) for key in keys)
 
 
 @pytest.mark.parametrize("metadata", [{"total_size": -1}, {"total_size": "1"}, []])

@@ -65,7 +65,7 @@ def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 @pytest.fixture
 def run_agent() -> Iterator[Callable[..., AgentProcess]]:
-    """Starts agents as a container does, and ends them after the test."""
+    """Starts agents as a container does, and ends them after the test, however it went."""
     running: list[AgentProcess] = []
 
     def run(config: AgentConfig, **values: Any) -> AgentProcess:
@@ -76,7 +76,4 @@ def run_agent() -> Iterator[Callable[..., AgentProcess]]:
 
     yield run
     for each in running:
-        if each.process is not None and each.process.poll() is None:
-            each.stop()
-        if each.process is not None and each.process.stderr is not None:
-            each.process.stderr.close()
+        each.kill()

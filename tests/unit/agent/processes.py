@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ LAUNCH = "import sys; sys.path.insert(0, sys.argv[1]); from stoker.agent.main im
 """As in an image: the package lies in a folder that only the command knows."""
 PATIENCE_SECONDS = 180.0
 """How long a test waits for what must come: the machine may be busy with other work."""
+END_SECONDS = 60.0
+"""How long a process may take to end once it was told to: it allows itself a tenth of that."""
 
 
 def free_port() -> int:
@@ -190,11 +192,14 @@ class AgentProcess:
     config: AgentConfig
     command: tuple[str, ...] = (sys.executable, "-I", "-c", LAUNCH, SOURCES)
     process: subprocess.Popen[bytes] | None = None
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    """The leaders of the groups of processes that were started."""
 
     def start(self) -> None:
         environment = {**os.environ, CONFIG_ENV: self.config.to_json()}
         environment.pop("PYTHONPATH", None)
-        self.process = subprocess.Popen(list(self.command), env=environment, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(list(self.command), env=environment, stderr=subprocess.PIPE, process_group=0)
+        self.started.append(self.process)
 
     @property
     def pid(self) -> int:
@@ -209,11 +214,23 @@ class AgentProcess:
             return []
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """End it; its exit status and what it logged."""
+        """End it; its exit status and what it logged. Raises TimeoutExpired where it goes on or leaves a worker."""
         assert self.process is not None
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=PATIENCE_SECONDS)
+        _, errors = self.process.communicate(timeout=END_SECONDS)
         return self.process.returncode, errors.decode()
+
+    def kill(self) -> None:
+        """End all that was ever started, also what hangs, was stopped or lost its supervisor: it outlives no test.
+
+        A stopped worker keeps the outputs of the test run open, and whoever reads them waits for ever.
+        """
+        for process in self.started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stderr is not None:
+                process.stderr.close()
 
     async def probe(self, name: str) -> int:
         return (await get(self.config.port, f"/{name}"))[0]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), ROOT / "clusters/README.md", *(ROOT / "docs").rglob("*.md")])
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "operator/stoker").rglob("*.py")]
 
 
@@ -26,9 +26,25 @@ def test_links_lead_somewhere() -> None:
 
 def test_make_targets_exist() -> None:
     known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = {target for _, target in found(r"(?m)(?:^|[`(])make ([a-z-]+)")}
+    named = {target for _, targets in found(r"(?m)(?:^|[`(])make ([a-z-]+(?: [a-z-]+)*)") for target in targets.split()}
     assert {"demo", "test"} <= named
     assert named - known == set()
+
+
+def test_places_of_the_contributors_guide_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    places = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+(?:/|\.py|\.md|\.yaml))`", text))
+    packages = {
+        name
+        for row in re.findall(r"^\| (`(?!make)[a-z`, ]+`) \|", text, re.MULTILINE)
+        for name in re.findall(r"\w+", row)
+    }
+    assert {"api", "cli"} <= packages
+    assert "render/pod_inputs.py" in places
+    folders = (ROOT, ROOT / "operator/stoker", ROOT / "tests/builders")
+    known = {path.name for path in (ROOT / "operator/stoker").iterdir() if (path / "__init__.py").exists()}
+    assert packages == known
+    assert [place for place in sorted(places) if not any((folder / place).exists() for folder in folders)] == []
 
 
 @pytest.mark.parametrize("name", sorted({name for _, name in found(r"`(stoker_[a-z_]+?)(?: 1)?`")}))

@@ -171,7 +171,7 @@ cluster-test: venv ## Tests on a real control plane with GPU nodes that kwok pla
 	@$(PYTHON) -m pytest tests/cluster -q --durations=5 --numprocesses 3 --dist loadfile
 
 node-test: venv ## Tests on a real node: kubelet, containerd, engines
-	@$(PYTHON) -m pytest tests/node -q --durations=5
+	@$(PYTHON) -m pytest tests/node -q --durations=15
 
 .PHONY: bench
 bench: venv ## What the operator costs, side by side with a bare client; writes docs/performance.md

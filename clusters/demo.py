@@ -22,6 +22,7 @@ from clusters.run import run
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICKSTART = ROOT / "examples/quickstart.yaml"
+DEFAULT_NAME = "stoker-demo"
 NAMESPACE = "default"
 SERVICE = "smollm2"
 PORT = 8000
@@ -48,7 +49,7 @@ break it, see what it says and that the old pod goes on serving, and mend it
 kill the engines, and see them come back
   kubectl delete pod -l serving.stoker.dev/service=smollm2
 talk to it
-  {make} talk SAY='Name three colours.'
+  {make} talk{named} SAY='Name three colours.'
 see how a large model would lie on its GPUs, without any
   PYTHONPATH=operator .venv/bin/python -m stoker plan -f examples/llama-3.1-70b-tp4.yaml
 and remove all of it
@@ -101,13 +102,16 @@ def next_steps(provider: Provider, registry: str) -> str:
     """What to try on this very cluster."""
     chosen = os.environ.get("CLUSTER")
     make = f"CLUSTER={chosen} make" if chosen else "make"
-    named = f"sed 's#{project_images.PUBLISHER}#{registry}#' examples/quickstart.yaml | kubectl apply -f -"
+    name = getattr(provider, "name", DEFAULT_NAME)
+    named = f" NAME={name}" * (name != DEFAULT_NAME)
+    elsewhere = f"sed 's#{project_images.PUBLISHER}#{registry}#' examples/quickstart.yaml | kubectl apply -f -"
     return NEXT.format(
         kubeconfig=provider.kubeconfig,
         path=kubectl_path(),
-        apply=named if registry else APPLY,
+        apply=elsewhere if registry else APPLY,
         make=make,
-        remove=REMOVE if isinstance(provider, CurrentCluster) else f"{make} down",
+        named=named,
+        remove=REMOVE if isinstance(provider, CurrentCluster) else f"{make} down{named}",
     )
 
 
@@ -210,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo, or say one thing to its model; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m clusters.demo", description=__doc__)
     parser.add_argument("--provider", choices=providers.NAMES, default=os.environ.get("CLUSTER") or None)
-    parser.add_argument("--name", default="stoker-demo", help="the cluster's name (default: stoker-demo)")
+    parser.add_argument("--name", default=DEFAULT_NAME, help=f"the cluster's name (default: {DEFAULT_NAME})")
     parser.add_argument("--registry", default="", help="pull the images from there instead of building them")
     parser.add_argument("--say", help="only send this to the model of a demo that is up")
     given = parser.parse_args(arguments)

@@ -51,6 +51,8 @@ def put(provider: Provider, kubectl: Kubectl, namespace: str, image: str) -> Non
         return
     with step("putting the model on a volume"):
         if isinstance(provider, LocalCluster):
+            # The volume of a claim that was deleted serves no other one; its folder stays.
+            kubectl("delete", "persistentvolume", NAME, "--ignore-not-found", timeout_seconds=COPY_SECONDS)
             kubectl.apply(*_volume_of_node(provider, namespace))
         else:
             _carry(kubectl, namespace, image)

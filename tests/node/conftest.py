@@ -12,11 +12,23 @@ from tests.node.support import Namespace, Stage
 
 
 @pytest.fixture(scope="session")
-def stage(local_cluster: LocalCluster) -> Stage:
-    """The cluster with the operator installed by its chart."""
-    found = Stage(local_cluster, Kubectl(local_cluster.kubeconfig))
-    found.install()
-    return found
+def bare_stage(local_cluster: LocalCluster) -> Stage:
+    """The cluster as it came up."""
+    return Stage(local_cluster, Kubectl(local_cluster.kubeconfig))
+
+
+@pytest.fixture(scope="session")
+def demo(bare_stage: Stage) -> str:
+    """What `make demo` printed; its operator stays for the other tests, its model does not."""
+    said = bare_stage.demo()
+    bare_stage.end_demo()
+    return said
+
+
+@pytest.fixture(scope="session")
+def stage(bare_stage: Stage, demo: str) -> Stage:
+    """The cluster with the operator on it, as the demo has left it."""
+    return bare_stage
 
 
 @pytest.fixture(scope="module")

@@ -175,3 +175,6 @@ def test_what_it_tells_to_try_concerns_the_cluster_that_was_used(
     steps = demo.next_steps(LocalCluster("stoker-demo"), "")
     assert "\n  make talk SAY=" in steps
     assert steps.rstrip().endswith("\n  make down")
+    steps = demo.next_steps(LocalCluster("mine"), "")
+    assert "\n  make talk NAME=mine SAY=" in steps
+    assert steps.rstrip().endswith("\n  make down NAME=mine")

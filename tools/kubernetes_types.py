@@ -1,7 +1,8 @@
 """Derives structural schemas of the embedded Kubernetes types from the models of the Kubernetes client.
 
-The client's models know names, types and required fields; choices and ranges that Kubernetes checks are added from the
-tables below, and every string, list and map gets a bound, without which the API server cannot estimate a CEL rule.
+The client's models know names, types and required fields; choices, ranges and patterns that Kubernetes checks are added
+from the tables below, rules from ``stoker.api.embedded_rules``; and every string, list and map gets a bound, without
+which the API server cannot estimate a CEL rule.
 """
 
 import json
@@ -11,7 +12,17 @@ from typing import Any
 
 from kubernetes.client import models
 
-from stoker.api.types import DIVISOR_PATTERN, FILE_FIELD_PATTERN, RESOURCE_FIELD_PATTERN
+from stoker.api.embedded_rules import RULES
+from stoker.api.types import (
+    DIVISOR_PATTERN,
+    FILE_FIELD_PATTERN,
+    LABEL_KEY_PATTERN,
+    LABEL_PATTERN,
+    LABEL_VALUE_PATTERN,
+    OPTIONAL_KEY_PATTERN,
+    RESOURCE_FIELD_PATTERN,
+    SYSCTL_PATTERN,
+)
 
 EMBEDDED = (
     "V1Affinity", "V1CSIVolumeSource", "V1ConfigMapVolumeSource", "V1DownwardAPIVolumeSource", "V1EmptyDirVolumeSource",
@@ -63,12 +74,31 @@ _RANGES = {
     ("V1TopologySpreadConstraint", "maxSkew"): (1, 2**31 - 1),
     ("V1TopologySpreadConstraint", "minDomains"): (1, 2**31 - 1),
     ("V1ServiceAccountTokenProjection", "expirationSeconds"): (600, 2**32),
+    **{
+        ("V1PodSecurityContext", field): (0, 2**31 - 1)
+        for field in ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups")
+    },
 }
 _PATTERNS = {
     ("V1ObjectFieldSelector", "fieldPath"): FILE_FIELD_PATTERN,
     ("V1ResourceFieldSelector", "resource"): RESOURCE_FIELD_PATTERN,
     ("V1ResourceFieldSelector", "divisor"): DIVISOR_PATTERN,
+    ("V1Toleration", "key"): OPTIONAL_KEY_PATTERN,
+    ("V1Toleration", "value"): LABEL_VALUE_PATTERN,
+    ("V1NodeSelectorRequirement", "key"): LABEL_KEY_PATTERN,
+    ("V1LabelSelectorRequirement", "key"): LABEL_KEY_PATTERN,
+    ("V1LabelSelectorRequirement", "values"): LABEL_VALUE_PATTERN,
+    ("V1LabelSelector", "matchLabels"): LABEL_VALUE_PATTERN,
+    ("V1PodAffinityTerm", "topologyKey"): LABEL_KEY_PATTERN,
+    ("V1PodAffinityTerm", "matchLabelKeys"): LABEL_KEY_PATTERN,
+    ("V1PodAffinityTerm", "mismatchLabelKeys"): LABEL_KEY_PATTERN,
+    ("V1PodAffinityTerm", "namespaces"): LABEL_PATTERN,
+    ("V1TopologySpreadConstraint", "matchLabelKeys"): LABEL_KEY_PATTERN,
+    ("V1Sysctl", "name"): SYSCTL_PATTERN,
 }
+_LENGTHS = {LABEL_VALUE_PATTERN: 63, LABEL_PATTERN: 63, SYSCTL_PATTERN: 253}
+_NOT_EMPTY = {("V1TopologySpreadConstraint", "topologyKey"), ("V1AppArmorProfile", "localhostProfile")}
+_AT_LEAST_ONE = {("V1NodeSelector", "nodeSelectorTerms")}
 _REQUIRED = {("V1ResourceFieldSelector", "containerName")}  # of a file, not of a variable
 _INT32 = ("defaultMode", "mode")
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
@@ -96,12 +126,15 @@ def _object(name: str) -> dict[str, Any]:
         if model.model_fields[attribute].is_required() or (name, field) in _REQUIRED:
             required.append(field)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if name in RULES:
+        schema["x-kubernetes-validations"] = [rule.to_schema() for rule in RULES[name]]
     return {**schema, "required": sorted(required)} if required else schema
 
 
 def _of(kind: str, owner: str, field: str) -> dict[str, Any]:
     if match := re.fullmatch(r"List\[(.+)\]", kind):
-        return {"type": "array", "items": _of(match[1], owner, field), "maxItems": MAX_ITEMS}
+        least = {"minItems": 1} if (owner, field) in _AT_LEAST_ONE else {}
+        return {"type": "array", "items": _of(match[1], owner, field), "maxItems": MAX_ITEMS, **least}
     if match := re.fullmatch(r"Dict\[str, (.+)\]", kind):
         values = _quantity() if (owner, field) in _QUANTITY_MAPS else _of(match[1], owner, field)
         return {"type": "object", "additionalProperties": values, "maxProperties": MAX_ENTRIES}
@@ -116,7 +149,9 @@ def _string(owner: str, field: str) -> dict[str, Any]:
     if (owner, field) in _QUANTITIES:
         return _quantity()
     if pattern := _PATTERNS.get((owner, field)):
-        return {"type": "string", "maxLength": MAX_LENGTH, "pattern": pattern}
+        return {"type": "string", "maxLength": _LENGTHS.get(pattern, MAX_LENGTH), "pattern": pattern}
+    if (owner, field) in _NOT_EMPTY:
+        return {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
     choices = _CHOICES.get((owner, field))
     return {"type": "string", "maxLength": MAX_LENGTH, **({"enum": list(choices)} if choices else {})}
 

@@ -69,6 +69,9 @@ NO_ADDRESSES = (
     "hub.internal",
     "10.0.0.7 ",
 )
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+NODE = f"spec.pod.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+NEAR = f"spec.pod.affinity.podAffinity.{REQUIRED}[0]"
 LONGEST_KEY = f"{'a' * 253}/{'b' * 63}"
 
 
@@ -89,6 +92,39 @@ def volume(**fields: object) -> SpecBuilder:
     """A spec whose pods have one volume; a field that is None is left out."""
     merged = {**DATA, **fields}
     return a_spec().set("pod.volumes", [{key: value for key, value in merged.items() if value is not None}])
+
+
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+LONGEST_NAME = "b" * 63
+
+
+def tolerations(*tolerations: Mapping[str, object]) -> SpecBuilder:
+    """A spec whose pods have tolerations."""
+    return a_spec().set("pod.tolerations", list(tolerations))
+
+
+def _spread(*constraints: Mapping[str, object]) -> SpecBuilder:
+    return a_spec().set("pod.topologySpreadConstraints", [{**SPREAD, **constraint} for constraint in constraints])
+
+
+def _security(**fields: object) -> SpecBuilder:
+    return a_spec().set("pod.securityContext", fields)
+
+
+def _node_term(**term: object) -> SpecBuilder:
+    return a_spec().set(f"pod.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms", [term])
+
+
+def _node_needs(operator: str, *values: str, key: str = "zone") -> SpecBuilder:
+    return _node_term(matchExpressions=[{"key": key, "operator": operator, "values": list(values)}])
+
+
+def _near(**term: object) -> SpecBuilder:
+    return a_spec().set(f"pod.affinity.podAffinity.{REQUIRED}", [{"topologyKey": "zone", **term}])
+
+
+def _near_needs(operator: str, *values: str, key: str = "app") -> SpecBuilder:
+    return _near(labelSelector={"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +150,153 @@ GOOD_POD: Mapping[str, SpecBuilder] = {
     ),
     "longest keys": a_spec().set("pod.labels", {LONGEST_KEY: ""}).set("pod.annotations", {LONGEST_KEY: ""}),
     "annotation in capitals": a_spec().set("pod.annotations", {"Example.COM/Note": ""}),
+    "every taint": tolerations({"operator": "Exists"}, {"key": "", "operator": "Exists", "effect": "NoSchedule"}),
+    "taints of a key": tolerations({"key": "example.com/gpu", "value": ""}, {"key": "gpu", "value": LONGEST_NAME}),
+    "a taint for a while": tolerations({"key": "a", "effect": "NoExecute", "tolerationSeconds": 0}),
+    "a taint that exists": tolerations({"key": LONGEST_KEY, "operator": "Exists", "value": ""}),
+    "spread over domains": _spread(
+        {"topologyKey": "any text at all"},
+        {"whenUnsatisfiable": "DoNotSchedule", "minDomains": 2, "labelSelector": {}, "matchLabelKeys": ["a/b"]},
+        {},
+    ),
+    **{
+        f"nodes by {operator}": _node_needs(operator, *values)
+        for operator, *values in (
+            ("In", "a", "b"),
+            ("NotIn", ""),
+            ("Exists",),
+            ("DoesNotExist",),
+            ("Gt", "1"),
+            ("Lt", "x"),
+        )
+    },
+    "a node by name": _node_term(matchFields=[{"key": "metadata.name", "operator": "NotIn", "values": ["node-1"]}]),
+    "a term without anything": _node_term(),
+    **{
+        f"pods by {operator}": _near_needs(operator, *values)
+        for operator, *values in (("In", "a", LONGEST_NAME), ("NotIn", ""), ("Exists",), ("DoesNotExist",))
+    },
+    "pods of namespaces": _near(namespaces=["team-a"], labelSelector={"matchLabels": {"a": ""}}, matchLabelKeys=["b"]),
+    "profiles of the runtime": _security(
+        seccompProfile={"type": "RuntimeDefault"}, appArmorProfile={"type": "Unconfined"}
+    ),
+    "profiles of the node": _security(
+        seccompProfile={"type": "Localhost", "localhostProfile": "p/a.json"},
+        appArmorProfile={"type": "Localhost", "localhostProfile": "a"},
+    ),
+    "identities": _security(
+        runAsUser=2**31 - 1,
+        runAsGroup=0,
+        fsGroup=1,
+        supplementalGroups=[2**31 - 1],
+        sysctls=[{"name": "net.ipv4.ip_local_port_range", "value": "1024 65535"}, {"name": "a/b_c", "value": ""}],
+    ),
 }
 
 BAD_POD: Mapping[str, Bad] = {
+    "taint without a key": Bad(tolerations({}), "spec.pod.tolerations[0].operator", "operator: Exists"),
+    "taint of a value only": Bad(
+        tolerations({"operator": "Equal", "value": "a"}), "spec.pod.tolerations[0].operator", "name a key"
+    ),
+    "value that exists": Bad(
+        tolerations({"key": "a", "operator": "Exists", "value": "b"}), "spec.pod.tolerations[0].value", "takes no value"
+    ),
+    **{
+        f"time of {effect}": Bad(
+            tolerations({"key": "a", "tolerationSeconds": 5, **({"effect": effect} if effect else {})}),
+            "spec.pod.tolerations[0].tolerationSeconds",
+            "NoExecute",
+        )
+        for effect in ("", "NoSchedule")
+    },
+    **{
+        f"taint {key}": Bad(tolerations({"key": key}), "spec.pod.tolerations[0].key", "[prefix/]name")
+        for key in ("a b", "/a", "A/b", "a/", "x" * 64)
+    },
+    "value of a taint": Bad(tolerations({"key": "a", "value": "b c"}), "spec.pod.tolerations[0].value", "63 letters"),
+    "long value of a taint": Bad(
+        tolerations({"key": "a", "value": "x" * 64}), "spec.pod.tolerations[0].value", "63 characters"
+    ),
+    "spread twice": Bad(_spread({}, {}), "spec.pod.topologySpreadConstraints", "keep one of them"),
+    "spread over nothing": Bad(
+        _spread({"topologyKey": ""}), "spec.pod.topologySpreadConstraints[0].topologyKey", "at least 1"
+    ),
+    "domains of any spread": Bad(
+        _spread({"minDomains": 1}), "spec.pod.topologySpreadConstraints[0].minDomains", "DoNotSchedule"
+    ),
+    "spread by no key": Bad(
+        _spread({"labelSelector": {}, "matchLabelKeys": [""]}),
+        "spec.pod.topologySpreadConstraints[0].matchLabelKeys[0]",
+        "[prefix/]name",
+    ),
+    **{
+        f"nodes by {operator} of {len(values)}": Bad(
+            _node_needs(operator, *values), f"{NODE}[0].matchExpressions[0].values", "Gt and Lt one"
+        )
+        for operator, *values in (
+            ("In",),
+            ("NotIn",),
+            ("Exists", "a"),
+            ("DoesNotExist", "a"),
+            ("Gt",),
+            ("Lt", "1", "2"),
+        )
+    },
+    "no node": Bad(a_spec().set(NODE.removeprefix("spec."), []), NODE, "at least 1"),
+    "nodes by no key": Bad(_node_needs("Exists", key=""), f"{NODE}[0].matchExpressions[0].key", "[prefix/]name"),
+    **{
+        f"nodes by the field {key} {operator} {values}": Bad(
+            _node_term(matchFields=[{"key": key, "operator": operator, "values": values}]),
+            f"{NODE}[0].matchFields",
+            "metadata.name",
+        )
+        for key, operator, values in (
+            ("metadata.uid", "In", ["a"]),
+            ("metadata.name", "In", ["a", "b"]),
+            ("metadata.name", "Exists", []),
+        )
+    },
+    **{
+        f"pods by {operator} of {len(values)}": Bad(
+            _near_needs(operator, *values), f"{NEAR}.labelSelector.matchExpressions[0].values", "one or more"
+        )
+        for operator, *values in (("In",), ("NotIn",), ("Exists", "a"), ("DoesNotExist", ""))
+    },
+    "pods by no key": Bad(
+        _near_needs("Exists", key="-a"), f"{NEAR}.labelSelector.matchExpressions[0].key", "[prefix/]name"
+    ),
+    "pods by no value": Bad(
+        _near_needs("In", "a b"), f"{NEAR}.labelSelector.matchExpressions[0].values[0]", "63 letters"
+    ),
+    "pods by no label": Bad(
+        _near(labelSelector={"matchLabels": {"a": "-"}}), f"{NEAR}.labelSelector.matchLabels.a", "63 letters"
+    ),
+    "pods near nothing": Bad(_near(topologyKey=""), f"{NEAR}.topologyKey", "[prefix/]name"),
+    "pods of no namespace": Bad(_near(namespaces=["a.b"]), f"{NEAR}.namespaces[0]", "short Kubernetes name"),
+    "pods by no own key": Bad(
+        _near(labelSelector={}, mismatchLabelKeys=["a b"]), f"{NEAR}.mismatchLabelKeys[0]", "[prefix/]name"
+    ),
+    **{
+        f"{kind} {profile}": Bad(
+            _security(**{kind: profile}), f"spec.pod.securityContext.{kind}.localhostProfile", "write both, or neither"
+        )
+        for kind in ("seccompProfile", "appArmorProfile")
+        for profile in ({"type": "Localhost"}, {"type": "RuntimeDefault", "localhostProfile": "a"})
+    },
+    "AppArmor by no profile": Bad(
+        _security(appArmorProfile={"type": "Localhost", "localhostProfile": ""}),
+        "spec.pod.securityContext.appArmorProfile.localhostProfile",
+        "at least 1",
+    ),
+    **{
+        f"{field} beyond all users": Bad(_security(**{field: 2**31}), f"spec.pod.securityContext.{field}", "2147483647")
+        for field in ("runAsUser", "runAsGroup", "fsGroup")
+    },
+    "no kernel parameter": Bad(
+        _security(sysctls=[{"name": "Net.core", "value": ""}]),
+        "spec.pod.securityContext.sysctls[0].name",
+        "kernel parameter",
+    ),
     **{
         f"variable of no field {path}": Bad(
             env(valueFrom={"fieldRef": {"fieldPath": path}}),

@@ -1,7 +1,7 @@
 """The leaves of the API's schema, and small values for any of them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from stoker.api.crd import object_schema
 from stoker.api.types import DIVISOR_PATTERN, FILE_FIELD_PATTERN, RESOURCE_FIELD_PATTERN
@@ -11,6 +11,36 @@ Steps = tuple[str, ...]
 
 ITEM, ENTRY = "[]", "{}"
 """Steps into the items of a list and the entries of a map."""
+
+
+BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "tolerations[].operator": {"key": "k"},
+    "tolerations[].value": {"key": "k"},
+    "tolerations[].effect": {"key": "k"},
+    "tolerations[].tolerationSeconds": {"key": "k", "effect": "NoExecute"},
+    "matchExpressions[].key": {"operator": "Exists"},
+    "matchExpressions[].operator": {"values": ["v"]},
+    "matchExpressions[].values": {"operator": "Exists"},
+    "matchExpressions[].values[]": {"operator": "In"},
+    "matchFields[].key": {"operator": "In", "values": ["v"]},
+    "matchFields[].operator": {"key": "metadata.name", "values": ["v"]},
+    "matchFields[].values[]": {"key": "metadata.name", "operator": "In"},
+    "Profile.localhostProfile": {"type": "Localhost"},
+}
+"""What must stand beside a field of Kubernetes' own types, by the end of its path."""
+
+_CHOSEN: Mapping[str, tuple[str, str]] = {
+    "matchExpressions[].operator": ("In", "NotIn"),
+    "matchFields[].operator": ("In", "NotIn"),
+    "matchFields[].key": ("metadata.name", "metadata.name"),
+}
+"""Values of fields whose choice depends on another field."""
+
+Found = TypeVar("Found")
+
+
+def _by_end(table: Mapping[str, Found], name: str) -> Found | None:
+    return next((found for end, found in table.items() if name.endswith(end)), None)
 
 
 def spec_schema() -> Schema:
@@ -45,17 +75,22 @@ def at(schema: Schema, path: Steps) -> Schema:
 
 
 def sample(schema: Schema, path: Steps, leaf: object) -> Any:
-    """The smallest value of a schema that holds `leaf` at `path`, required fields filled in."""
+    """The smallest value of a schema that holds `leaf` at `path`, required fields and those of `BESIDE` filled in."""
+    return _sample(schema, path, leaf, _by_end(BESIDE, dotted(path)) or {})
+
+
+def _sample(schema: Schema, path: Steps, leaf: object, beside: Schema) -> Any:
     if not path:
         return leaf
     step, rest = path[0], path[1:]
     if step == ITEM:
-        return [sample(schema["items"], rest, leaf)]
+        return [_sample(schema["items"], rest, leaf, beside)]
     if step == ENTRY:
-        return {"key": sample(schema["additionalProperties"], rest, leaf)}
+        return {"key": _sample(schema["additionalProperties"], rest, leaf, beside)}
     properties = schema.get("properties", {})
     filled = {name: filler(properties[name]) for name in schema.get("required", ()) if name != step}
-    return {**filled, step: sample(properties[step], rest, leaf)}
+    siblings = beside if rest in ((), (ITEM,)) else {}
+    return {**filled, **siblings, step: _sample(properties[step], rest, leaf, beside)}
 
 
 def filler(schema: Schema) -> Any:
@@ -68,8 +103,10 @@ def filler(schema: Schema) -> Any:
     return two_values(schema)[0]
 
 
-def two_values(schema: Schema) -> tuple[Any, Any]:
-    """Two values of a leaf that differ, where it has more than one."""
+def two_values(schema: Schema, name: str = "") -> tuple[Any, Any]:
+    """Two values of the leaf `name` that differ, where it has more than one."""
+    if chosen := _by_end(_CHOSEN, name):
+        return chosen
     if "enum" in schema:
         return schema["enum"][0], schema["enum"][-1]
     if schema["type"] == "boolean":

@@ -76,7 +76,7 @@ def _deployment(pod: Mapping[str, Any]) -> dict[str, Any]:
         "spec": {
             "containers": [{"name": "engine", "image": "engine", "env": pod.get("env", [])}],
             "volumes": volumes,
-            **{field: pod[field] for field in ("hostAliases", "nodeSelector") if field in pod},
+            **{field: pod[field] for field in pod if field not in ("labels", "annotations", "env", "volumes")},
         },
     }
     spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template}

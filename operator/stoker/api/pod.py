@@ -75,9 +75,13 @@ def _owned_key_rules(field: str) -> tuple[Rule, ...]:
     )
 
 
-def _are_distinct(values: Iterable[str]) -> bool:
+def _are_distinct(values: Iterable[object]) -> bool:
     listed = list(values)
     return len(set(listed)) == len(listed)
+
+
+def _kind_of_spread(constraint: Embedded) -> tuple[object, object]:
+    return constraint.get("topologyKey"), constraint.get("whenUnsatisfiable")
 
 
 def _projected_sources(volume: Volume) -> int:
@@ -172,6 +176,17 @@ class Pod(ApiModel):
                 "!has(self.volumes) || self.volumes.all(x, self.volumes.exists_one(y, y.mountPath == x.mountPath))"
             ),
             holds=lambda pod: _are_distinct(volume.mount_path for volume in pod.volumes or ()),
+        ),
+        Rule(
+            field="topologySpreadConstraints",
+            problem="two constraints have the same topologyKey and whenUnsatisfiable",
+            remedy="keep one of them",
+            expression=(
+                "!has(self.topologySpreadConstraints) || self.topologySpreadConstraints.all(x, "
+                "self.topologySpreadConstraints.exists_one(y, y.topologyKey == x.topologyKey && "
+                "y.whenUnsatisfiable == x.whenUnsatisfiable))"
+            ),
+            holds=lambda pod: _are_distinct(map(_kind_of_spread, pod.topology_spread_constraints or ())),
         ),
         Rule(
             field="volumes",

@@ -1,7 +1,8 @@
 """A small check of JSON values against structural schemas, in the words of ``Fault``.
 
 It knows the part of OpenAPI that the embedded Kubernetes types use: type, properties, required, additionalProperties,
-items, enum, pattern and bounds. A null stands for an absent field, as the API server reads it.
+items, enum, pattern and bounds; and the rules of ``stoker.api.embedded_rules``. A null stands for an absent field, as
+the API server reads it.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from stoker.api.embedded_rules import broken_rules
 from stoker.api.faults import Fault, join
 from stoker.api.types import EXAMPLES
 
@@ -56,6 +58,11 @@ def _is_of_type(kind: str, value: object) -> bool:
 
 
 def _check_object(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # noqa: ANN401 - any JSON
+    faults = list(_faults_of_shape(schema, value, path))
+    yield from faults or (rule.fault(path) for rule in broken_rules(schema, value))
+
+
+def _faults_of_shape(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # noqa: ANN401 - any JSON
     known: Mapping[str, Schema] = schema.get("properties", {})
     extra = schema.get("additionalProperties")
     if len(value) > schema.get("maxProperties", len(value)):
@@ -83,6 +90,8 @@ def _check_array(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # n
 def _check_string(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # noqa: ANN401 - any JSON
     if "enum" in schema and value not in schema["enum"]:
         yield Fault(path, f"{value[:64]!r} is no choice here", f"write one of {', '.join(schema['enum'])}")
+    if len(value) < schema.get("minLength", 0):
+        yield Fault(path, "is too short", f"write at least {schema['minLength']} characters")
     if len(value) > schema.get("maxLength", len(value)):
         yield Fault(path, "is too long", f"keep it to {schema['maxLength']} characters")
     if "pattern" in schema and not re.search(schema["pattern"], value):

@@ -29,6 +29,7 @@ _KEY_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _LABEL_KEY = rf"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?{_KEY_NAME}"
 _ANNOTATION_KEY = rf"([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*/)?{_KEY_NAME}"
 LABEL_KEY_PATTERN = f"^{_LABEL_KEY}$"
+OPTIONAL_KEY_PATTERN = f"^({_LABEL_KEY})?$"
 ANNOTATION_KEY_PATTERN = f"^{_ANNOTATION_KEY}$"
 """Of annotations Kubernetes takes prefixes in capitals too."""
 MAX_KEY_PREFIX = 253
@@ -54,6 +55,7 @@ _PART = r"([^/:.\x00-\x1f][^/:\x00-\x1f]*|\.[^/:.\x00-\x1f][^/:\x00-\x1f]*|\.\.[
 """One step of a path, neither ``.`` nor ``..``: a path has one spelling, so that those of Stoker are recognised."""
 PATH_PATTERN = rf"^(/{_PART})+/?$"
 RELATIVE_PATH_PATTERN = rf"^{_PART}(/{_PART})*/?$"
+SYSCTL_PATTERN = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 POD_FIELD_PATTERN = (
     r"^(metadata\.(name|namespace|uid)|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
     rf"|metadata\.labels\['{_LABEL_KEY}'\]|metadata\.annotations\['{_ANNOTATION_KEY}'\])$"
@@ -67,6 +69,7 @@ FILE_FIELD_PATTERN = (
 RESOURCE_FIELD_PATTERN = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[1-9][0-9]{0,9}([kMG]|[KMG]i)?)$"
 DIVISOR_PATTERN = r"^1(m|[kMGTPE]|[KMGTPE]i)?$"
 
+_LABEL_KEY_EXAMPLE = "write a label's key: [prefix/]name, such as example.com/team, the name at most 63 characters"
 EXAMPLES = {
     MEMORY_PATTERN: "write a quantity such as 80Gi or 512Mi, at most 999Ti",
     CPU_PATTERN: 'write a number of cores such as "8", "0.5" or 500m',
@@ -74,6 +77,9 @@ EXAMPLES = {
     TIMESTAMP_PATTERN: "write a time stamp such as 2026-01-31T12:00:00Z",
     SUBDOMAIN_PATTERN: "write a Kubernetes name: lower-case letters, digits, - and .",
     LABEL_PATTERN: "write a short Kubernetes name: lower-case letters, digits and -",
+    LABEL_KEY_PATTERN: _LABEL_KEY_EXAMPLE,
+    OPTIONAL_KEY_PATTERN: _LABEL_KEY_EXAMPLE,
+    SYSCTL_PATTERN: "write the name of a kernel parameter such as net.core.somaxconn",
     LABEL_VALUE_PATTERN: "write at most 63 letters, digits, -, _ or ., with a letter or digit at both ends",
     DATA_KEY_PATTERN: "write the key of the Secret or ConfigMap: letters, digits, -, _ and .",
     ENV_NAME_PATTERN: "write the name of a variable: letters, digits, _, - and ., not beginning with a digit",

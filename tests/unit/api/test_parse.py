@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from stoker.api import Fault, InferenceService, parse_inference_service
 from stoker.api.base import ApiModel
 from stoker.api.cel import Rule
+from stoker.api.embedded_rules import RULES as EMBEDDED_RULES
 from stoker.api.faults import in_one_line, join
 from stoker.api.inferenceservice import InferenceServiceSpec
 from tests.builders.api_cases import BAD, GOOD
@@ -35,7 +36,10 @@ def _models(model: type[BaseModel]) -> Iterator[type[ApiModel]]:
         pending += list(getattr(part, "__args__", ()))
 
 
-RULES: list[Rule] = [rule for model in dict.fromkeys(_models(InferenceServiceSpec)) for rule in model.RULES]
+RULES: list[Rule] = [
+    *(rule for model in dict.fromkeys(_models(InferenceServiceSpec)) for rule in model.RULES),
+    *(rule for rules in EMBEDDED_RULES.values() for rule in rules),
+]
 
 
 @pytest.mark.parametrize("spec", GOOD.values(), ids=GOOD.keys())

@@ -49,7 +49,7 @@ def test_N1_a_change_of_the_field_has_its_effect(name: str) -> None:
 def test_N1_a_field_of_kubernetes_arrives_as_it_was_written(name: str) -> None:
     prefix = embedded_prefix(name)
     assert prefix is not None
-    values = two_values(at(SPEC, ALL[name]))
+    values = two_values(at(SPEC, ALL[name]), name)
     found = []
     for value in values:
         decision = Row(GPU, GPU, in_child).decide(GPU.set("pod", _pod(ALL[name], value)))

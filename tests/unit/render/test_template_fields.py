@@ -95,11 +95,11 @@ def test_nodes_that_are_kept_for_gpus_are_tolerated() -> None:
 def test_a_spread_without_selector_counts_the_services_own_pods() -> None:
     constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
     own = {"matchLabels": {"serving.stoker.dev/service": "chat", "serving.stoker.dev/component": "engine"}}
-    theirs = {"matchLabels": {"a": "b"}}
-    spec = a_spec().set("pod.topologySpreadConstraints", [constraint, {**constraint, "labelSelector": theirs}])
+    theirs, other = {"matchLabels": {"a": "b"}}, {**constraint, "topologyKey": "rack"}
+    spec = a_spec().set("pod.topologySpreadConstraints", [constraint, {**other, "labelSelector": theirs}])
     assert pod(spec)["topologySpreadConstraints"] == [
         {**constraint, "labelSelector": own},
-        {**constraint, "labelSelector": theirs},
+        {**other, "labelSelector": theirs},
     ]
 
 

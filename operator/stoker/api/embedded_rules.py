@@ -1,0 +1,123 @@
+"""Rules over fields of Kubernetes' own types, as its API server checks them in a pod template.
+
+A value that breaks one would pass admission here, and its Deployment would be refused later, where only a condition
+tells. Source: ``pkg/apis/core/validation`` of Kubernetes. None is stricter than Kubernetes is.
+"""
+
+from collections.abc import Mapping, Sized
+from typing import Any, Final
+
+from stoker.api.cel import Rule
+
+Value = Mapping[str, Any]
+
+_LABELS: Final = "self.operator in ['In', 'NotIn'] ? has(self.values) && self.values.size() > 0 : {others}"
+_NO_VALUES: Final = "!has(self.values) || self.values.size() == 0"
+_ONE_VALUE: Final = "self.operator in ['Gt', 'Lt'] ? has(self.values) && self.values.size() == 1 : ({others})"
+_PROFILE: Final = "has(self.localhostProfile) == (self.type == 'Localhost')"
+_NODE_FIELDS: Final = (
+    "!has(self.matchFields) || self.matchFields.all(x, x.key == 'metadata.name' && x.operator in ['In', 'NotIn'] && "
+    "has(x.values) && x.values.size() == 1)"
+)
+
+
+def _count(value: Value, field: str) -> int:
+    items: Sized = value.get(field) or ()
+    return len(items)
+
+
+def _values_fit(value: Value) -> bool:
+    operator, count = value.get("operator"), _count(value, "values")
+    if operator in {"In", "NotIn"}:
+        return count > 0
+    return count == (1 if operator in {"Gt", "Lt"} else 0)
+
+
+def _is_node_name(requirement: Value) -> bool:
+    is_one = requirement.get("operator") in {"In", "NotIn"} and _count(requirement, "values") == 1
+    return is_one and requirement.get("key") == "metadata.name"
+
+
+def _profile_rule(kind: str) -> Rule:
+    return Rule(
+        field="localhostProfile",
+        problem=f"a profile of the node goes with type Localhost of {kind}, and with no other",
+        remedy="write both, or neither",
+        expression=_PROFILE,
+        holds=lambda it: (it.get("localhostProfile") is not None) == (it.get("type") == "Localhost"),
+    )
+
+
+RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "V1Toleration": (
+        Rule(
+            field="operator",
+            problem="without a key only Exists is possible, which tolerates every taint",
+            remedy="name a key, or write operator: Exists",
+            expression=("(has(self.key) && self.key != '') || (has(self.operator) && self.operator == 'Exists')"),
+            holds=lambda it: bool(it.get("key")) or it.get("operator") == "Exists",
+        ),
+        Rule(
+            field="value",
+            problem="Exists takes no value",
+            remedy="remove it, or write operator: Equal",
+            expression="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ''",
+            holds=lambda it: it.get("operator") != "Exists" or not it.get("value"),
+        ),
+        Rule(
+            field="tolerationSeconds",
+            problem="only the effect NoExecute has a time",
+            remedy="write effect: NoExecute, or remove it",
+            expression="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
+            holds=lambda it: it.get("tolerationSeconds") is None or it.get("effect") == "NoExecute",
+        ),
+    ),
+    "V1NodeSelectorRequirement": (
+        Rule(
+            field="values",
+            problem="the number of values does not go with the operator",
+            remedy="give In and NotIn one or more, Gt and Lt one, Exists and DoesNotExist none",
+            expression=_LABELS.format(others=f"({_ONE_VALUE.format(others=_NO_VALUES)})"),
+            holds=_values_fit,
+        ),
+    ),
+    "V1LabelSelectorRequirement": (
+        Rule(
+            field="values",
+            problem="the number of values does not go with the operator",
+            remedy="give In and NotIn one or more, Exists and DoesNotExist none",
+            expression=_LABELS.format(others=f"({_NO_VALUES})"),
+            holds=_values_fit,
+        ),
+    ),
+    "V1NodeSelectorTerm": (
+        Rule(
+            field="matchFields",
+            problem="the only field of a node that selects is its name",
+            remedy="write key metadata.name, operator In or NotIn, and one value",
+            expression=_NODE_FIELDS,
+            holds=lambda it: all(_is_node_name(one) for one in it.get("matchFields") or ()),
+        ),
+    ),
+    "V1TopologySpreadConstraint": (
+        Rule(
+            field="minDomains",
+            problem="only whenUnsatisfiable DoNotSchedule has a least number of domains",
+            remedy="write whenUnsatisfiable: DoNotSchedule, or remove it",
+            expression="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",
+            holds=lambda it: it.get("minDomains") is None or it.get("whenUnsatisfiable") == "DoNotSchedule",
+        ),
+    ),
+    "V1SeccompProfile": (_profile_rule("seccomp"),),
+    "V1AppArmorProfile": (_profile_rule("AppArmor"),),
+}
+"""Rules by the client's name of the type."""
+
+
+_BY_MESSAGE: Final = {rule.message: rule for rules in RULES.values() for rule in rules}
+
+
+def broken_rules(schema: Value, value: Value) -> list[Rule]:
+    """Return the rules in ``schema`` that ``value``, which has its shape, breaks."""
+    rules = (_BY_MESSAGE[entry["message"]] for entry in schema.get("x-kubernetes-validations", ()))
+    return [rule for rule in rules if not rule.holds(value)]

@@ -15,12 +15,18 @@ from kubernetes.client import models
 from stoker.api.embedded_rules import RULES
 from stoker.api.types import (
     DIVISOR_PATTERN,
+    DRIVER_PATTERN,
     FILE_FIELD_PATTERN,
+    FILE_PATH_PATTERN,
+    HOST_PATH_PATTERN,
     LABEL_KEY_PATTERN,
     LABEL_PATTERN,
     LABEL_VALUE_PATTERN,
+    NFS_PATH_PATTERN,
     OPTIONAL_KEY_PATTERN,
+    OPTIONAL_NAME_PATTERN,
     RESOURCE_FIELD_PATTERN,
+    SUBDOMAIN_PATTERN,
     SYSCTL_PATTERN,
 )
 
@@ -67,6 +73,22 @@ _CHOICES = {
     ("V1PersistentVolumeClaimSpec", "volumeMode"): ("Filesystem", "Block"),
     ("V1ImageVolumeSource", "pullPolicy"): ("Always", "Never", "IfNotPresent"),
     ("V1ObjectFieldSelector", "apiVersion"): ("v1",),
+    ("V1PersistentVolumeClaimSpec", "accessModes"): (
+        "ReadWriteOnce",
+        "ReadOnlyMany",
+        "ReadWriteMany",
+        "ReadWriteOncePod",
+    ),
+    ("V1HostPathVolumeSource", "type"): (
+        "",
+        "DirectoryOrCreate",
+        "Directory",
+        "FileOrCreate",
+        "File",
+        "Socket",
+        "CharDevice",
+        "BlockDevice",
+    ),
 }
 _RANGES = {
     ("V1PreferredSchedulingTerm", "weight"): (1, 100),
@@ -95,11 +117,43 @@ _PATTERNS = {
     ("V1PodAffinityTerm", "namespaces"): LABEL_PATTERN,
     ("V1TopologySpreadConstraint", "matchLabelKeys"): LABEL_KEY_PATTERN,
     ("V1Sysctl", "name"): SYSCTL_PATTERN,
+    ("V1CSIVolumeSource", "driver"): DRIVER_PATTERN,
+    ("V1LocalObjectReference", "name"): SUBDOMAIN_PATTERN,
+    ("V1HostPathVolumeSource", "path"): HOST_PATH_PATTERN,
+    ("V1NFSVolumeSource", "path"): NFS_PATH_PATTERN,
+    ("V1KeyToPath", "path"): FILE_PATH_PATTERN,
+    ("V1DownwardAPIVolumeFile", "path"): FILE_PATH_PATTERN,
+    ("V1ServiceAccountTokenProjection", "path"): FILE_PATH_PATTERN,
+    ("V1PersistentVolumeClaimSpec", "storageClassName"): OPTIONAL_NAME_PATTERN,
+    ("V1PersistentVolumeClaimSpec", "volumeAttributesClassName"): OPTIONAL_NAME_PATTERN,
 }
-_LENGTHS = {LABEL_VALUE_PATTERN: 63, LABEL_PATTERN: 63, SYSCTL_PATTERN: 253}
-_NOT_EMPTY = {("V1TopologySpreadConstraint", "topologyKey"), ("V1AppArmorProfile", "localhostProfile")}
-_AT_LEAST_ONE = {("V1NodeSelector", "nodeSelectorTerms")}
-_REQUIRED = {("V1ResourceFieldSelector", "containerName")}  # of a file, not of a variable
+_LENGTHS = {LABEL_VALUE_PATTERN: 63, LABEL_PATTERN: 63, SYSCTL_PATTERN: 253, DRIVER_PATTERN: 63, SUBDOMAIN_PATTERN: 253}
+_NOT_EMPTY = {
+    ("V1AppArmorProfile", "localhostProfile"),
+    ("V1ConfigMapProjection", "name"),
+    ("V1ConfigMapVolumeSource", "name"),
+    ("V1HostPathVolumeSource", "path"),
+    ("V1KeyToPath", "key"),
+    ("V1NFSVolumeSource", "server"),
+    ("V1PersistentVolumeClaimVolumeSource", "claimName"),
+    ("V1ResourceFieldSelector", "containerName"),
+    ("V1SecretProjection", "name"),
+    ("V1SecretVolumeSource", "secretName"),
+    ("V1TopologySpreadConstraint", "topologyKey"),
+}
+_AT_LEAST_ONE = {("V1NodeSelector", "nodeSelectorTerms"), ("V1PersistentVolumeClaimSpec", "accessModes")}
+_REQUIRED = {
+    ("V1ConfigMapProjection", "name"),
+    ("V1ConfigMapVolumeSource", "name"),
+    ("V1EphemeralVolumeSource", "volumeClaimTemplate"),
+    ("V1LocalObjectReference", "name"),
+    ("V1PersistentVolumeClaimSpec", "accessModes"),
+    ("V1PersistentVolumeClaimSpec", "resources"),
+    ("V1ResourceFieldSelector", "containerName"),  # of a file, not of a variable
+    ("V1SecretProjection", "name"),
+    ("V1SecretVolumeSource", "secretName"),
+    ("V1VolumeResourceRequirements", "requests"),
+}
 _INT32 = ("defaultMode", "mode")
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
 _QUANTITIES = {("V1EmptyDirVolumeSource", "sizeLimit")}
@@ -148,12 +202,14 @@ def _of(kind: str, owner: str, field: str) -> dict[str, Any]:
 def _string(owner: str, field: str) -> dict[str, Any]:
     if (owner, field) in _QUANTITIES:
         return _quantity()
+    schema: dict[str, Any] = {"type": "string", "maxLength": MAX_LENGTH}
     if pattern := _PATTERNS.get((owner, field)):
-        return {"type": "string", "maxLength": _LENGTHS.get(pattern, MAX_LENGTH), "pattern": pattern}
+        schema |= {"maxLength": _LENGTHS.get(pattern, MAX_LENGTH), "pattern": pattern}
     if (owner, field) in _NOT_EMPTY:
-        return {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
-    choices = _CHOICES.get((owner, field))
-    return {"type": "string", "maxLength": MAX_LENGTH, **({"enum": list(choices)} if choices else {})}
+        schema["minLength"] = 1
+    if choices := _CHOICES.get((owner, field)):
+        schema["enum"] = list(choices)
+    return schema
 
 
 def _quantity() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.builders.pod_cases import BAD_POD, DATA, GOOD_POD, Bad, env, volume
 from tests.builders.specs import LLAMA_8B, SpecBuilder, a_spec
+from tests.builders.volume_cases import BAD_VOLUMES, GOOD_VOLUMES
 
 NUMBERS = {"parameterCount": 7_600_000_000, "layers": 28, "attentionHeads": 28, "hiddenSize": 3584}
 MLA = {"parameterCount": 671_000_000_000, "layers": 61, "attentionHeads": 128, "hiddenSize": 7168, "kvLoraRank": 512}
@@ -91,6 +92,7 @@ GOOD: Mapping[str, SpecBuilder] = {
     "pull secrets": a_spec().set("pod.imagePullSecrets", [{"name": "registry"}]),
     "security": a_spec().set("pod.securityContext", {"runAsUser": 1000, "fsGroup": 1000}),
     **GOOD_POD,
+    **GOOD_VOLUMES,
     "nulls stand for absent fields": a_spec().set("context", {"maxLength": None}).set("pod", {"env": None}),
 }
 
@@ -269,6 +271,7 @@ BAD: Mapping[str, Bad] = {
         "exactly one source",
     ),
     **BAD_POD,
+    **BAD_VOLUMES,
     "key of the engine": Bad(env(name="VLLM_API_KEY", value="x"), "spec.pod.env[0].name", "set by Stoker"),
     "devices": Bad(env(name="CUDA_VISIBLE_DEVICES", value="0"), "spec.pod.env[0].name", "set by Stoker"),
     "argument as a variable": Bad(env(name="LLAMA_ARG_HOST", value="::"), "spec.pod.env[0].name", "set by Stoker"),

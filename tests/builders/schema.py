@@ -4,13 +4,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from stoker.api.crd import object_schema
-from stoker.api.types import DIVISOR_PATTERN, FILE_FIELD_PATTERN, RESOURCE_FIELD_PATTERN
+from stoker.api.types import DIVISOR_PATTERN, FILE_FIELD_PATTERN, NFS_PATH_PATTERN, RESOURCE_FIELD_PATTERN
 
 Schema = Mapping[str, Any]
 Steps = tuple[str, ...]
 
 ITEM, ENTRY = "[]", "{}"
 """Steps into the items of a list and the entries of a map."""
+
+KEY = "storage"
+"""The key of a map's entry: a claim must ask for storage, and labels may be named anything."""
 
 
 BESIDE: Mapping[str, Mapping[str, Any]] = {
@@ -26,6 +29,8 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "matchFields[].operator": {"key": "metadata.name", "values": ["v"]},
     "matchFields[].values[]": {"key": "metadata.name", "operator": "In"},
     "Profile.localhostProfile": {"type": "Localhost"},
+    "downwardAPI.items[].path": {"fieldRef": {"fieldPath": "metadata.name"}},
+    "downwardAPI.items[].mode": {"fieldRef": {"fieldPath": "metadata.name"}},
 }
 """What must stand beside a field of Kubernetes' own types, by the end of its path."""
 
@@ -86,7 +91,7 @@ def _sample(schema: Schema, path: Steps, leaf: object, beside: Schema) -> Any:
     if step == ITEM:
         return [_sample(schema["items"], rest, leaf, beside)]
     if step == ENTRY:
-        return {"key": _sample(schema["additionalProperties"], rest, leaf, beside)}
+        return {KEY: _sample(schema["additionalProperties"], rest, leaf, beside)}
     properties = schema.get("properties", {})
     filled = {name: filler(properties[name]) for name in schema.get("required", ()) if name != step}
     siblings = beside if rest in ((), (ITEM,)) else {}
@@ -96,6 +101,8 @@ def _sample(schema: Schema, path: Steps, leaf: object, beside: Schema) -> Any:
 def filler(schema: Schema) -> Any:
     """Some value of a schema."""
     kind = schema["type"]
+    if "additionalProperties" in schema:
+        return {KEY: filler(schema["additionalProperties"])}
     if kind == "object":
         return {name: filler(schema["properties"][name]) for name in schema.get("required", ())}
     if kind == "array":
@@ -121,6 +128,7 @@ _BY_PATTERN = {
     FILE_FIELD_PATTERN: ("metadata.name", "metadata.uid"),
     RESOURCE_FIELD_PATTERN: ("limits.cpu", "limits.memory"),
     DIVISOR_PATTERN: ("1", "1k"),
+    NFS_PATH_PATTERN: ("/a", "/b"),
 }
 
 

@@ -22,6 +22,7 @@ from tests.builders.api_cases import BAD, GOOD
 from tests.builders.cluster import CRD, conditions, install_crd, served_crd
 from tests.builders.pod_cases import BAD_POD, GOOD_POD, Bad
 from tests.builders.specs import SpecBuilder, a_spec
+from tests.builders.volume_cases import BAD_VOLUMES, GOOD_VOLUMES
 
 UNPROCESSABLE = {400, 422}
 
@@ -116,12 +117,15 @@ def test_a_bad_object_is_refused_at_the_field_that_the_models_name(api: Api, cas
     assert case.path in said or case.path.rpartition("[")[0] in said or case.path.rpartition(".")[0] in said
 
 
-@pytest.mark.parametrize("spec", GOOD_POD.values(), ids=GOOD_POD.keys())
+GOOD_PODS, BAD_PODS = {**GOOD_POD, **GOOD_VOLUMES}, {**BAD_POD, **BAD_VOLUMES}
+
+
+@pytest.mark.parametrize("spec", GOOD_PODS.values(), ids=GOOD_PODS.keys())
 def test_what_the_models_take_of_a_pod_the_api_server_takes_in_a_deployment(api: Api, spec: SpecBuilder) -> None:
     assert api.complaint_of_pods(spec.manifest()["spec"]["pod"]) is None
 
 
-@pytest.mark.parametrize("case", BAD_POD.values(), ids=BAD_POD.keys())
+@pytest.mark.parametrize("case", BAD_PODS.values(), ids=BAD_PODS.keys())
 def test_what_the_models_refuse_of_a_pod_the_api_server_refuses_in_a_deployment(api: Api, case: Bad) -> None:
     assert api.complaint_of_pods(case.spec.manifest()["spec"]["pod"]) is not None
 

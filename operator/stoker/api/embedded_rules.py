@@ -7,7 +7,7 @@ tells. Source: ``pkg/apis/core/validation`` of Kubernetes. None is stricter than
 from collections.abc import Mapping, Sized
 from typing import Any, Final
 
-from stoker.api.cel import Rule
+from stoker.api.cel import Rule, exactly_one_of
 
 Value = Mapping[str, Any]
 
@@ -19,6 +19,8 @@ _NODE_FIELDS: Final = (
     "!has(self.matchFields) || self.matchFields.all(x, x.key == 'metadata.name' && x.operator in ['In', 'NotIn'] && "
     "has(x.values) && x.values.size() == 1)"
 )
+
+_PROJECTED: Final = ("configMap", "downwardAPI", "secret", "serviceAccountToken")
 
 
 def _count(value: Value, field: str) -> int:
@@ -106,6 +108,33 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
             remedy="write whenUnsatisfiable: DoNotSchedule, or remove it",
             expression="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",
             holds=lambda it: it.get("minDomains") is None or it.get("whenUnsatisfiable") == "DoNotSchedule",
+        ),
+    ),
+    "V1PersistentVolumeClaimSpec": (
+        Rule(
+            field="resources",
+            problem="the claim asks for no storage",
+            remedy="write resources.requests.storage, such as 100Gi",
+            expression="has(self.resources.requests) && 'storage' in self.resources.requests",
+            holds=lambda it: "storage" in it["resources"]["requests"],
+        ),
+    ),
+    "V1VolumeProjection": (
+        Rule(
+            field="",
+            problem="several sources stand in one item",
+            remedy=f"give each of {', '.join(_PROJECTED)} an item of its own",
+            expression=f"[{', '.join(f'has(self.{one})' for one in _PROJECTED)}].filter(x, x).size() <= 1",
+            holds=lambda it: sum(it.get(one) is not None for one in _PROJECTED) <= 1,
+        ),
+    ),
+    "V1DownwardAPIVolumeFile": (
+        Rule(
+            field="",
+            problem="exactly one of fieldRef and resourceFieldRef must be set",
+            remedy="set one of them",
+            expression=exactly_one_of("fieldRef", "resourceFieldRef"),
+            holds=lambda it: (it.get("fieldRef") is None) != (it.get("resourceFieldRef") is None),
         ),
     ),
     "V1SeccompProfile": (_profile_rule("seccomp"),),

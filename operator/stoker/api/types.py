@@ -53,6 +53,14 @@ IMAGE_PATTERN = (
 METHOD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 _PART = r"([^/:.\x00-\x1f][^/:\x00-\x1f]*|\.[^/:.\x00-\x1f][^/:\x00-\x1f]*|\.\.[^/:\x00-\x1f]+)"
 """One step of a path, neither ``.`` nor ``..``: a path has one spelling, so that those of Stoker are recognised."""
+_LAX_STEP = r"[^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+"
+"""One step of a path of Kubernetes, which refuses ``..`` alone."""
+HOST_PATH_PATTERN = rf"^({_LAX_STEP})?(/({_LAX_STEP})?)*$"
+FILE_PATH_PATTERN = rf"^([^/.][^/]*|\.([^/.][^/]*)?)(/({_LAX_STEP})?)*$"
+"""Where a file of a volume lies in it (``ValidateLocalNonReservedPath`` of Kubernetes)."""
+NFS_PATH_PATTERN = r"^/[\s\S]*$"
+OPTIONAL_NAME_PATTERN = f"^({SUBDOMAIN_PATTERN[1:-1]})?$"
+DRIVER_PATTERN = r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*$"
 PATH_PATTERN = rf"^(/{_PART})+/?$"
 RELATIVE_PATH_PATTERN = rf"^{_PART}(/{_PART})*/?$"
 SYSCTL_PATTERN = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
@@ -90,6 +98,11 @@ EXAMPLES = {
     IMAGE_PATTERN: "write an image reference such as docker.io/vllm/vllm-openai:v0.32.0",
     METHOD_PATTERN: "write the engine's own name for it such as fp8",
     PATH_PATTERN: "write an absolute path such as /data, without a colon and without . or .. as a step",
+    HOST_PATH_PATTERN: "write a path of the node without .. as a step, such as /mnt/models",
+    FILE_PATH_PATTERN: "write a path that begins neither with a slash nor with .., and has no .. as a step",
+    NFS_PATH_PATTERN: "write an absolute path such as /exports/models",
+    OPTIONAL_NAME_PATTERN: "write a Kubernetes name: lower-case letters, digits, - and .",
+    DRIVER_PATTERN: "write the name of the driver such as csi.example.com",
     RELATIVE_PATH_PATTERN: "write a path that does not begin with a slash, without a colon and without . or .. in it",
     POD_FIELD_PATTERN: (
         "write metadata.name, metadata.namespace, metadata.uid, metadata.labels['KEY'], metadata.annotations['KEY'], "

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stoker.render.pod_inputs import NOT_OF_PODS, pod_inputs
-from tests.builders.schema import ENTRY, ITEM, Schema, Steps, at, children, dotted, sample, spec_schema
+from tests.builders.schema import ENTRY, ITEM, KEY, Schema, Steps, at, children, dotted, sample, spec_schema
 from tests.builders.snapshots import Life
 from tests.builders.specs import H100, SpecBuilder, a_spec
 from tests.builders.views import a_node
@@ -25,6 +25,7 @@ REFUSED = {
     "pod.volumes[].emptyDir",
     "pod.volumes[].ephemeral",
     "pod.volumes[].ephemeral.volumeClaimTemplate.spec",
+    "pod.volumes[].ephemeral.volumeClaimTemplate.spec.resources.requests",
     "pod.volumes[].image",
     "pod.volumes[].projected",
     "pod.volumes[].secret",
@@ -65,7 +66,7 @@ def without(value: Any, path: Steps) -> Any:
     step, rest = path[0], path[1:]
     if step == ITEM:
         return [without(item, rest) for item in value]
-    key = "key" if step == ENTRY else step
+    key = KEY if step == ENTRY else step
     if not rest:
         return {other: item for other, item in value.items() if other != key}
     return {**value, key: without(value[key], rest)}

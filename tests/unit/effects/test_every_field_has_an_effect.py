@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.schema import ITEM, Steps, at, dotted, leaves, sample, spec_schema, two_values
+from tests.builders.schema import ENTRY, ITEM, KEY, Steps, at, dotted, leaves, sample, spec_schema, two_values
 from tests.builders.specs import a_spec
 from tests.unit.effects.table import EMBEDDED, ENGINE, GPU, ROWS, Row, find, in_child, refused
 
@@ -64,7 +64,7 @@ def test_N1_a_field_of_kubernetes_arrives_as_it_was_written(name: str) -> None:
 
 def _below(value: Any, path: Steps) -> Any:
     for step in path:
-        value = value[0] if step == ITEM else value["key" if step == "{}" else step]
+        value = value[0] if step == ITEM else value[KEY if step == ENTRY else step]
     return value
 
 

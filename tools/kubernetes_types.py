@@ -133,6 +133,7 @@ _NOT_EMPTY = {
     ("V1ConfigMapProjection", "name"),
     ("V1ConfigMapVolumeSource", "name"),
     ("V1HostPathVolumeSource", "path"),
+    ("V1ImageVolumeSource", "reference"),
     ("V1KeyToPath", "key"),
     ("V1NFSVolumeSource", "server"),
     ("V1PersistentVolumeClaimVolumeSource", "claimName"),
@@ -146,6 +147,7 @@ _REQUIRED = {
     ("V1ConfigMapProjection", "name"),
     ("V1ConfigMapVolumeSource", "name"),
     ("V1EphemeralVolumeSource", "volumeClaimTemplate"),
+    ("V1ImageVolumeSource", "reference"),  # a Deployment goes without, its pods do not
     ("V1LocalObjectReference", "name"),
     ("V1PersistentVolumeClaimSpec", "accessModes"),
     ("V1PersistentVolumeClaimSpec", "resources"),

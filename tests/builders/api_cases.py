@@ -277,6 +277,7 @@ BAD: Mapping[str, Bad] = {
     "argument as a variable": Bad(env(name="LLAMA_ARG_HOST", value="::"), "spec.pod.env[0].name", "set by Stoker"),
     "volume without a source": Bad(volume(emptyDir=None), "spec.pod.volumes[0]", "exactly one volume source"),
     "volume with two sources": Bad(volume(configMap={"name": "c"}), "spec.pod.volumes[0]", "exactly one volume source"),
+    "volume of no image": Bad(volume(emptyDir=None, image={}), "spec.pod.volumes[0].image.reference", "missing"),
     "volume of Stoker": Bad(volume(name="stoker-state"), "spec.pod.volumes[0].name", "Stoker's own"),
     **{
         f"path {path}": Bad(volume(mountPath=path), "spec.pod.volumes[0].mountPath", "absolute path")

@@ -176,6 +176,7 @@ GOOD_POD: Mapping[str, SpecBuilder] = {
         f"pods by {operator}": _near_needs(operator, *values)
         for operator, *values in (("In", "a", LONGEST_NAME), ("NotIn", ""), ("Exists",), ("DoesNotExist",))
     },
+    "pods by no keys": _near(matchLabelKeys=[], mismatchLabelKeys=[]),
     "pods of namespaces": _near(namespaces=["team-a"], labelSelector={"matchLabels": {"a": ""}}, matchLabelKeys=["b"]),
     "profiles of the runtime": _security(
         seccompProfile={"type": "RuntimeDefault"}, appArmorProfile={"type": "Unconfined"}
@@ -272,6 +273,10 @@ BAD_POD: Mapping[str, Bad] = {
         _near(labelSelector={"matchLabels": {"a": "-"}}), f"{NEAR}.labelSelector.matchLabels.a", "63 letters"
     ),
     "pods near nothing": Bad(_near(topologyKey=""), f"{NEAR}.topologyKey", "[prefix/]name"),
+    **{
+        f"pods by {keys} alone": Bad(_near(**{keys: ["a"]}), f"{NEAR}.labelSelector", "{} for every pod")
+        for keys in ("matchLabelKeys", "mismatchLabelKeys")
+    },
     "pods of no namespace": Bad(_near(namespaces=["a.b"]), f"{NEAR}.namespaces[0]", "short Kubernetes name"),
     "pods by no own key": Bad(
         _near(labelSelector={}, mismatchLabelKeys=["a b"]), f"{NEAR}.mismatchLabelKeys[0]", "[prefix/]name"

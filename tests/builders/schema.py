@@ -28,6 +28,8 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "matchFields[].key": {"operator": "In", "values": ["v"]},
     "matchFields[].operator": {"key": "metadata.name", "values": ["v"]},
     "matchFields[].values[]": {"key": "metadata.name", "operator": "In"},
+    "matchLabelKeys[]": {"labelSelector": {}},
+    "mismatchLabelKeys[]": {"labelSelector": {}},
     "Profile.localhostProfile": {"type": "Localhost"},
     "downwardAPI.items[].path": {"fieldRef": {"fieldPath": "metadata.name"}},
     "downwardAPI.items[].mode": {"fieldRef": {"fieldPath": "metadata.name"}},

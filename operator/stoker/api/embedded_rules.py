@@ -101,6 +101,21 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
             holds=lambda it: all(_is_node_name(one) for one in it.get("matchFields") or ()),
         ),
     ),
+    "V1PodAffinityTerm": (
+        Rule(
+            field="labelSelector",
+            problem="matchLabelKeys and mismatchLabelKeys narrow a labelSelector, and there is none",
+            remedy="write one, {} for every pod, or remove the keys",
+            expression=(
+                "has(self.labelSelector) || ((!has(self.matchLabelKeys) || self.matchLabelKeys.size() == 0) && "
+                "(!has(self.mismatchLabelKeys) || self.mismatchLabelKeys.size() == 0))"
+            ),
+            holds=lambda it: (
+                it.get("labelSelector") is not None
+                or _count(it, "matchLabelKeys") + _count(it, "mismatchLabelKeys") == 0
+            ),
+        ),
+    ),
     "V1TopologySpreadConstraint": (
         Rule(
             field="minDomains",

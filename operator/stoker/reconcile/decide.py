@@ -77,7 +77,7 @@ def find_revision(draft: Draft) -> Draft:
     if draft.findings:
         return draft
     inputs = revision_inputs(draft.raw_spec, draft.snapshot.references)
-    return replace(draft, inputs=inputs, target=known_revision(inputs, draft.revisions))
+    return replace(draft, inputs=inputs, target=known_revision(inputs, draft.revisions, _last_key(draft)))
 
 
 def make_todays_plan(draft: Draft) -> Draft:
@@ -181,9 +181,14 @@ def running_revision(draft: Draft) -> RevisionData | None:
     """Return the revision that the Deployment runs, else the one of the last status, else the newest."""
     by_key = {revision.key: revision for revision in draft.revisions}
     deployed = draft.snapshot.deployment.revision if draft.snapshot.deployment else None
-    last = ((draft.snapshot.service.get("status") or {}).get("revision") or {}).get("key")
     newest = max(draft.revisions, key=lambda revision: revision.number, default=None)
-    return by_key.get(deployed or "") or by_key.get(last or "") or newest
+    return by_key.get(deployed or "") or by_key.get(_last_key(draft) or "") or newest
+
+
+def _last_key(draft: Draft) -> str | None:
+    """Return the key of the revision that the last status told of."""
+    key = ((draft.snapshot.service.get("status") or {}).get("revision") or {}).get("key")
+    return key if isinstance(key, str) else None
 
 
 def _rendered_alike(target: RevisionData, plan: Plan, settings: Settings) -> bool:

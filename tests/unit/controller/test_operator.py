@@ -27,6 +27,7 @@ from tests.builders.objects import a_stored_pod, an_object
 from tests.builders.specs import a_spec
 
 KEY = ("team-a", "chat")
+NO_PLACE = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 
 
 def an_operator(*resources: Resource) -> Operator:
@@ -123,8 +124,7 @@ async def look(operator: Operator, unschedulable: bool) -> Snapshot:
     """Let the operator look at a service that its last status was about."""
     service = an_object("InferenceService", uid="svc", version=2, spec={}, status={"observedGeneration": 1})
     operator.seen("InferenceService", service)
-    waits = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
-    pod = a_stored_pod(version=2 if unschedulable else 1, status={"conditions": [waits] if unschedulable else []})
+    pod = a_stored_pod(version=2 if unschedulable else 1, status={"conditions": [NO_PLACE] if unschedulable else []})
     operator.seen("Pod", pod)
     entry = operator.cache.service(KEY)
     assert entry is not None
@@ -143,9 +143,9 @@ async def test_what_pods_of_others_hold_is_asked_for_when_a_pod_finds_no_place(
     assert (await look(operator, unschedulable=True)).held == {"node": {"nvidia.com/gpu": 2}}
 
 
-@pytest.mark.parametrize(("replaces", "lists"), [(True, 2), (False, 1)])
+@pytest.mark.parametrize(("replaces", "waits", "lists"), [(True, False, 2), (True, True, 2), (False, False, 1)])
 async def test_N18_pods_are_never_replaced_by_an_old_list(
-    monkeypatch: pytest.MonkeyPatch, replaces: bool, lists: int
+    monkeypatch: pytest.MonkeyPatch, replaces: bool, waits: bool, lists: int
 ) -> None:
     """Of two revisions made at once, the second must not go by what was free for the first."""
     operator, listed = an_operator(INFERENCE_SERVICE, DEPLOYMENT, POD, NODE), []
@@ -161,6 +161,8 @@ async def test_N18_pods_are_never_replaced_by_an_old_list(
     operator.seen("InferenceService", manifest | {"metadata": stored})
     if replaces:
         operator.seen("Deployment", a_child(5))
+    if waits:
+        operator.seen("Pod", a_stored_pod(status={"conditions": [NO_PLACE]}))
     entry = operator.cache.service(KEY)
     assert entry is not None
     _, decision = await operator._reconciler._decide(KEY, entry, Memory("svc"))

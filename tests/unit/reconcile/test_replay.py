@@ -1,15 +1,20 @@
 """N6: what an earlier release stored goes on running, whatever today's renderer would do."""
 
+from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from stoker.plan.snapshot import RevisionView
 from stoker.reconcile.settings import Settings
+from stoker.render.labels import REVISION
 from tests.builders.snapshots import Life, an_object
 from tests.builders.specs import SpecBuilder
 from tests.revisions.harness import Stored, stored, versions
+from tests.unit.reconcile.support import a_life, revision_of
 
+OTHER_KEY = "0123456789"
 LATER = Settings(agent_image="registry.example.com/stoker:99.0.0", renderer_version="99.0.0")
 
 
@@ -74,3 +79,33 @@ def test_N6_a_revision_of_a_format_to_come_is_kept_and_not_run(found: Stored) ->
     decision = life.decide()
     assert decision.create_revision is not None
     assert not [ref for ref in decision.delete if ref.kind == "ControllerRevision"]
+
+
+# ---- inputs that an earlier operator told apart, and that are one input to this one ---------------------------------
+def under_another_key(view: RevisionView) -> dict[str, Any]:
+    """The data of a revision as an operator stored it to whom its inputs were others."""
+    data = deepcopy(dict(view.data))
+    data["key"] = data["template"]["metadata"]["labels"][REVISION] = OTHER_KEY
+    return data
+
+
+def test_N6_a_stored_revision_whose_inputs_hold_an_empty_list_goes_on_running() -> None:
+    life = a_life().set("engine.args", [])
+    life.reconcile()
+    ((_, view),) = life.revisions.items()
+    data = under_another_key(view)
+    data["inputs"]["spec"]["engine"]["args"] = []
+    life.revisions = {f"chat-{OTHER_KEY}": replace(view, data=data)}
+    assert life.reconcile().create_revision is None
+    assert revision_of(life) == OTHER_KEY
+
+
+def test_N6_of_several_stored_revisions_that_are_one_input_the_one_that_runs_stays() -> None:
+    life = a_life()
+    life.reconcile()
+    before = revision_of(life)
+    ((_, view),) = life.revisions.items()
+    name = f"chat-{OTHER_KEY}"
+    life.revisions[name] = RevisionView(an_object("ControllerRevision", name), view.number + 1, under_another_key(view))
+    assert life.reconcile().apply == ()
+    assert revision_of(life) == before

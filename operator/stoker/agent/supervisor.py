@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from stoker.agent import STOP_SIGNALS
 from stoker.agent.handover import Held, channel
 
 BACKLOG: Final = 128
@@ -114,8 +115,9 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until told to stop; the exit status."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOP_SIGNALS:
             signal.signal(number, self.stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # what came meanwhile arrives now
         while self.stop_at is None:
             self._pause(BACK_OFF_SECONDS[min(self.deaths, len(BACK_OFF_SECONDS) - 1)])
             if self.stop_at is None:

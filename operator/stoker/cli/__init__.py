@@ -4,7 +4,10 @@
 beside every engine and needs nothing of it, and the operator reads its own arguments.
 """
 
+import signal
 import sys
+
+from stoker.agent import STOP_SIGNALS
 
 __all__ = ["main"]
 
@@ -13,6 +16,9 @@ def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     if command == "agent":
+        # Whoever is the first process of a container loses a signal that it does not handle yet; one that it holds back
+        # waits for the supervisor. A pod that is deleted as it starts would else live on for its whole grace period.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         from stoker.agent.main import main as run_agent
 
         sys.exit(run_agent())

@@ -164,6 +164,29 @@ def test_the_first_replacement_comes_at_once_and_later_ones_wait_longer() -> Non
     assert list(BACK_OFF_SECONDS) == sorted(BACK_OFF_SECONDS)
 
 
+# ---- told to stop before it can listen ------------------------------------------------------------------------------
+EARLY = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+become = os.execve
+def execve(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    become(*arguments)
+os.execve = execve
+sys.argv = ["stoker", "agent"]
+from stoker.cli import main
+main()
+"""
+"""The signal comes before the supervisor. The first process of a container would lose it, any other would die of it."""
+
+
+def test_a_signal_that_comes_before_the_supervisor_stops_it(own_engine: Engine, configure: Configure) -> None:
+    environment = {"PATH": os.environ["PATH"], CONFIG_ENV: configure(own_engine).to_json()}
+    command = [sys.executable, "-c", EARLY, SOURCES]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 # ---- bad configuration ----------------------------------------------------------------------------------------------
 
 

@@ -77,7 +77,7 @@ def find_revision(draft: Draft) -> Draft:
     if draft.findings:
         return draft
     inputs = revision_inputs(draft.raw_spec, draft.snapshot.references)
-    return replace(draft, inputs=inputs, target=known_revision(inputs, draft.revisions, _last_key(draft)))
+    return replace(draft, inputs=inputs, target=known_revision(inputs, draft.revisions, _current_key(draft)))
 
 
 def make_todays_plan(draft: Draft) -> Draft:
@@ -180,7 +180,7 @@ STEPS: tuple[Step, ...] = (
 def running_revision(draft: Draft) -> RevisionData | None:
     """Return the revision that the Deployment runs, else the one of the last status, else the newest."""
     by_key = {revision.key: revision for revision in draft.revisions}
-    deployed = draft.snapshot.deployment.revision if draft.snapshot.deployment else None
+    deployed = _deployed_key(draft)
     newest = max(draft.revisions, key=lambda revision: revision.number, default=None)
     return by_key.get(deployed or "") or by_key.get(_last_key(draft) or "") or newest
 
@@ -189,6 +189,15 @@ def _last_key(draft: Draft) -> str | None:
     """Return the key of the revision that the last status told of."""
     key = ((draft.snapshot.service.get("status") or {}).get("revision") or {}).get("key")
     return key if isinstance(key, str) else None
+
+
+def _deployed_key(draft: Draft) -> str | None:
+    return draft.snapshot.deployment.revision if draft.snapshot.deployment else None
+
+
+def _current_key(draft: Draft) -> str | None:
+    """Return the revision that was decided on last: what somebody else put into the Deployment is no decision."""
+    return _last_key(draft) or _deployed_key(draft)
 
 
 def _rendered_alike(target: RevisionData, plan: Plan, settings: Settings) -> bool:

@@ -99,18 +99,18 @@ def revision_inputs(spec: Mapping[str, Any], references: Sequence[ReferenceView]
 
 
 def known_revision(
-    inputs: RevisionInputs, revisions: Sequence[RevisionData], last: str | None = None
+    inputs: RevisionInputs, revisions: Sequence[RevisionData], current: str | None = None
 ) -> RevisionData | None:
     """Return the stored revision that answers ``inputs``; None where a new one has to be made.
 
     A restart mark asks for its own revision. Without one the newest revision of the same input stays: taking the mark
-    away (a self-heal does) must roll nothing. Of several that answer, ``last``, the one of the last status, stays: an
-    earlier operator told inputs apart that are one input to this one.
+    away (a self-heal does) must roll nothing. Of several that answer, ``current``, the one decided on last, stays:
+    marks may come back, and an earlier operator told inputs apart that are one input to this one.
     """
     same = [revision for revision in revisions if revision.inputs.hash == inputs.hash]
     if inputs.restarted_at is not None:
         same = [revision for revision in same if revision.inputs.restarted_at == inputs.restarted_at]
-    return max(same, key=lambda revision: (revision.key == last, revision.number), default=None)
+    return max(same, key=lambda revision: (revision.key == current, revision.number), default=None)
 
 
 def build_revision(service: ServiceIdentity, data: RevisionData) -> dict[str, Any]:

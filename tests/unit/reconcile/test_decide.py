@@ -11,7 +11,7 @@ from stoker.reconcile.decision import Decision
 from tests.builders.objects import an_object
 from tests.builders.snapshots import UID
 from tests.builders.views import a_node, a_pod
-from tests.unit.reconcile.support import T1, WITH_SECRET, a_life, kinds, revision_of, secret, stalled
+from tests.unit.reconcile.support import T1, T2, WITH_SECRET, a_life, kinds, revision_of, secret, stalled
 
 SCHEMA = object_schema()["properties"]["status"]
 
@@ -227,3 +227,14 @@ def test_foreign_revisions_are_left_alone() -> None:
     for length in range(1000, 8000, 900):
         life.set("context.maxLength", length).reconcile()
     assert name in life.revisions
+
+
+def test_N6_taking_an_earlier_restart_mark_away_rolls_nothing() -> None:
+    life = a_life()
+    life.reconcile()
+    for mark in (T1, T2, T1):
+        life.set("rollout.restartedAt", mark).reconcile()
+    before = life.template()
+    decision = life.set("rollout.restartedAt", None).reconcile()
+    assert (decision.create_revision, decision.apply) == (None, ())
+    assert life.template() == before

@@ -100,10 +100,13 @@ def test_N6_a_stored_revision_whose_inputs_hold_an_empty_list_goes_on_running() 
     assert revision_of(life) == OTHER_KEY
 
 
-def test_N6_of_several_stored_revisions_that_are_one_input_the_one_that_runs_stays() -> None:
+@pytest.mark.parametrize("status_is_lost", [False, True])
+def test_N6_of_several_stored_revisions_that_are_one_input_the_one_that_runs_stays(status_is_lost: bool) -> None:
     life = a_life()
     life.reconcile()
     before = revision_of(life)
+    if status_is_lost:
+        life.status = None
     ((_, view),) = life.revisions.items()
     name = f"chat-{OTHER_KEY}"
     life.revisions[name] = RevisionView(an_object("ControllerRevision", name), view.number + 1, under_another_key(view))

@@ -31,6 +31,8 @@ from stoker.kube.resources import (
 )
 
 WAIT_SECONDS = 5.0
+END_SECONDS = 10.0
+"""How long the watch streams may take to end after everything else has."""
 
 log = logging.getLogger("stoker")
 
@@ -46,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
+    except Exception as problem:
+        # Such as a CRD that was deleted: the next process waits for it.
+        log.error("a watch stream failed, and the operator ends", extra={"problem": str(problem)})
+        return 1
     return 0
 
 
@@ -56,7 +62,7 @@ async def run(options: Options) -> None:
     resources = await _resources(configuration)
     operator = Operator(options, await load_configuration(options.kubeconfig, options.context), resources)
     endpoint = f"http://0.0.0.0:{options.health_port}/healthz" if options.health_port else None
-    await kopf.operator(
+    streams = kopf.operator(
         registry=build_registry(operator, resources),
         settings=kopf_settings(),
         clusterwide=not options.namespaces,
@@ -64,7 +70,25 @@ async def run(options: Options) -> None:
         liveness_endpoint=endpoint,
         memo=NoMemo(),
     )
+    await _until_ended(asyncio.create_task(streams, name="streams"), operator.ended)
     log.info("stopped")
+
+
+async def _until_ended(streams: asyncio.Task[None], ended: asyncio.Event) -> None:
+    """Wait for the watch streams, and not for ever once all else has ended.
+
+    A watcher of kopf that lost its connection swallows its cancellation, and its process would neither work nor end.
+    Raises what the streams raise.
+    """
+    rest = asyncio.create_task(ended.wait(), name="ended")
+    await asyncio.wait((streams, rest), return_when=asyncio.FIRST_COMPLETED)
+    rest.cancel()
+    done, _ = await asyncio.wait((streams,), timeout=END_SECONDS)
+    if not done:
+        log.error("the watch streams do not end, and the process is ended without them")
+        logging.shutdown()
+        os._exit(1)
+    streams.result()
 
 
 async def _resources(configuration: Configuration) -> tuple[Resource, ...]:

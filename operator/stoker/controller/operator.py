@@ -67,6 +67,8 @@ class Operator:
         self._upkeep = self._make_upkeep(resources)
         self._reconciler = Reconciler(self._parts(identity))
         self._workers = Workers(self.queue, self._reconciler.reconcile, options.workers, self._count)
+        self.ended = asyncio.Event()
+        """Set when nothing of this process runs any more but the watch streams."""
         self._stopping: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._complete = False
@@ -131,6 +133,7 @@ class Operator:
         await self._workers.stop()
         await self.elector.release()
         await self._client.close()
+        self.ended.set()
 
     def problems(self) -> list[str]:
         """Return what makes this process unfit to go on: silent watch streams, a queue that does not move."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+import asyncio
+import json
+import os
+from contextlib import suppress
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -30,3 +34,51 @@ async def test_an_api_server_that_does_not_answer_yet_is_waited_for(monkeypatch:
     late = Late()
     assert await main._may_watch(cast(Client, late), NODE)
     assert late.tries == 4
+
+
+# ---- streams that fail, and streams that do not end ------------------------------------------------------------------
+class ProcessEndedError(Exception):
+    """Stands for the end of the process."""
+
+
+async def deaf() -> None:
+    """A watcher that swallows its cancellation, once."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(600)
+    await asyncio.sleep(600)
+
+
+async def test_streams_that_do_not_end_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(status: int) -> NoReturn:
+        raise ProcessEndedError(status)
+
+    monkeypatch.setattr(os, "_exit", ends)
+    monkeypatch.setattr(main, "END_SECONDS", 0.1)
+    monkeypatch.setattr("logging.shutdown", lambda: None)
+    streams, ended = asyncio.create_task(deaf()), asyncio.Event()
+    asyncio.get_running_loop().call_later(0.05, streams.cancel)
+    asyncio.get_running_loop().call_later(0.1, ended.set)
+    with pytest.raises(ProcessEndedError, match="1"):
+        await asyncio.wait_for(main._until_ended(streams, ended), 30)
+    streams.cancel()
+
+
+async def test_streams_are_waited_for_while_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "END_SECONDS", 30.0)
+
+    async def slow() -> None:
+        await asyncio.sleep(0.2)
+
+    await asyncio.wait_for(main._until_ended(asyncio.create_task(slow()), asyncio.Event()), 30)
+
+
+def test_a_stream_that_fails_ends_the_operator_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fails(_: object) -> None:
+        raise RuntimeError("404 page not found")
+
+    monkeypatch.setattr(main, "run", fails)
+    assert main.main(["--metrics-port", "0"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["problem"] == "404 page not found"

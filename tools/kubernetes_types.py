@@ -58,8 +58,8 @@ LEFT_OUT = {
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _CHOICES = {
-    ("V1Toleration", "operator"): ("Exists", "Equal"),
-    ("V1Toleration", "effect"): ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    ("V1Toleration", "operator"): ("Exists", "Equal", ""),
+    ("V1Toleration", "effect"): ("", "NoSchedule", "PreferNoSchedule", "NoExecute"),
     ("V1NodeSelectorRequirement", "operator"): (*_LABEL_OPERATORS, "Gt", "Lt"),
     ("V1LabelSelectorRequirement", "operator"): _LABEL_OPERATORS,
     ("V1TopologySpreadConstraint", "whenUnsatisfiable"): ("DoNotSchedule", "ScheduleAnyway"),

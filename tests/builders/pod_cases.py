@@ -52,6 +52,8 @@ RESOURCES = (
     ("requests.ephemeral-storage", "1k"),
     ("limits.hugepages-2Mi", "1Ei"),
     ("requests.hugepages-1Gi", "1Gi"),
+    *(("limits.cpu", divisor) for divisor in ("0", "0m", "0.0", "0Mi", "1", "1.0", "1.000", "1.0m", "1000m")),
+    *(("limits.memory", divisor) for divisor in ("0", "0m", "0.0", "0Ki", "1.0", "1.00Mi", "1.0k", "1000m")),
 )
 NO_RESOURCES = ("limits.gpu", "limits.nvidia.com/gpu", "limits.hugepages", "memory", "limits.", "requests.cpus")
 ADDRESSES = ("10.0.0.7", "::", "fd00::7", "FE80:0:0:0:0:0:0:0ABC", "64:ff9b::10.0.0.7")
@@ -86,6 +88,11 @@ def _host_alias(ip: str) -> SpecBuilder:
 
 def _downward(source: Mapping[str, object]) -> SpecBuilder:
     return volume(emptyDir=None, downwardAPI={"items": [{"path": "file", **source}]})
+
+
+def _file_of(resource: str, divisor: str) -> SpecBuilder:
+    selector = {"containerName": "engine", "resource": resource, "divisor": divisor}
+    return _downward({"resourceFieldRef": selector})
 
 
 def volume(**fields: object) -> SpecBuilder:
@@ -145,15 +152,25 @@ GOOD_POD: Mapping[str, SpecBuilder] = {
     **{f"host alias {ip}": _host_alias(ip) for ip in ADDRESSES},
     "files of fields": _downward({"fieldRef": {"fieldPath": "metadata.labels"}}),
     "file of one label": _downward({"fieldRef": {"fieldPath": "metadata.labels['example.com/team']"}}),
-    "file of a resource": _downward(
-        {"resourceFieldRef": {"containerName": "engine", "resource": "limits.cpu", "divisor": "1m"}}
-    ),
+    **{
+        f"file of {resource} in {divisor}": _file_of(resource, divisor)
+        for resource, divisor in (
+            *(("limits.cpu", divisor) for divisor in ("0", "1", "1m", "1.0", "1000m")),
+            *(("requests.memory", divisor) for divisor in ("0", "1", "1.0", "1Mi", "1.0Gi", "1000m")),
+        )
+    },
     "longest keys": a_spec().set("pod.labels", {LONGEST_KEY: ""}).set("pod.annotations", {LONGEST_KEY: ""}),
     "annotation in capitals": a_spec().set("pod.annotations", {"Example.COM/Note": ""}),
     "every taint": tolerations({"operator": "Exists"}, {"key": "", "operator": "Exists", "effect": "NoSchedule"}),
     "taints of a key": tolerations({"key": "example.com/gpu", "value": ""}, {"key": "gpu", "value": LONGEST_NAME}),
     "a taint for a while": tolerations({"key": "a", "effect": "NoExecute", "tolerationSeconds": 0}),
     "a taint that exists": tolerations({"key": LONGEST_KEY, "operator": "Exists", "value": ""}),
+    "tolerations that leave it open": tolerations(
+        {"key": "a", "operator": "", "effect": ""}, {"operator": "Exists", "effect": ""}
+    ),
+    "names of one address": a_spec().set(
+        "pod.hostAliases", [{"ip": "10.0.0.7", "hostnames": [name]} for name in ("a", "b", "a")]
+    ),
     "spread over domains": _spread(
         {"topologyKey": "any text at all"},
         {"whenUnsatisfiable": "DoNotSchedule", "minDomains": 2, "labelSelector": {}, "matchLabelKeys": ["a/b"]},
@@ -196,6 +213,10 @@ GOOD_POD: Mapping[str, SpecBuilder] = {
 
 BAD_POD: Mapping[str, Bad] = {
     "taint without a key": Bad(tolerations({}), "spec.pod.tolerations[0].operator", "operator: Exists"),
+    "taint of nothing": Bad(tolerations({"operator": ""}), "spec.pod.tolerations[0].operator", "operator: Exists"),
+    "no effect": Bad(
+        tolerations({"key": "a", "effect": "None"}), "spec.pod.tolerations[0].effect", "one of NoSchedule, Prefer"
+    ),
     "taint of a value only": Bad(
         tolerations({"operator": "Equal", "value": "a"}), "spec.pod.tolerations[0].operator", "name a key"
     ),
@@ -283,10 +304,13 @@ BAD_POD: Mapping[str, Bad] = {
     ),
     **{
         f"{kind} {profile}": Bad(
-            _security(**{kind: profile}), f"spec.pod.securityContext.{kind}.localhostProfile", "write both, or neither"
+            _security(**{kind: profile}), f"spec.pod.securityContext.{kind}.localhostProfile", remedy
         )
         for kind in ("seccompProfile", "appArmorProfile")
-        for profile in ({"type": "Localhost"}, {"type": "RuntimeDefault", "localhostProfile": "a"})
+        for profile, remedy in (
+            ({"type": "Localhost"}, "add localhostProfile, or write another type"),
+            ({"type": "RuntimeDefault", "localhostProfile": "a"}, "write type: Localhost, or remove localhostProfile"),
+        )
     },
     "AppArmor by no profile": Bad(
         _security(appArmorProfile={"type": "Localhost", "localhostProfile": ""}),
@@ -320,19 +344,20 @@ BAD_POD: Mapping[str, Bad] = {
         f"cores in {divisor}": Bad(
             _resource("limits.cpu", divisor), "spec.pod.env[0].valueFrom.resourceFieldRef.divisor", 'write "1" or 1m'
         )
-        for divisor in ("1k", "1Mi")
+        for divisor in ("1k", "1Mi", "1.0Ki")
     },
     **{
-        f"{resource} in thousandths": Bad(
-            _resource(resource, "1m"), "spec.pod.env[0].valueFrom.resourceFieldRef.divisor", "such as 1Mi"
+        f"{resource} in {divisor}": Bad(
+            _resource(resource, divisor), "spec.pod.env[0].valueFrom.resourceFieldRef.divisor", "such as 1Mi"
         )
+        for divisor in ("1m", "1.0m")
         for resource in ("requests.memory", "limits.ephemeral-storage", "limits.hugepages-2Mi")
     },
     **{
         f"unit {divisor}": Bad(
             _resource("limits.memory", divisor), "spec.pod.env[0].valueFrom.resourceFieldRef.divisor", "write a unit"
         )
-        for divisor in ("2", "1K", "10", "1.5", "-1", "")
+        for divisor in ("2", "1K", "10", "1.5", "-1", "", "1000m1000m1000m1000m1000m", "500m")
     },
     **{
         f"host alias {ip}": Bad(_host_alias(ip), "spec.pod.hostAliases[0].ip", "such as 10.0.0.7 or fd00::7")
@@ -354,11 +379,16 @@ BAD_POD: Mapping[str, Bad] = {
         "spec.pod.volumes[0].downwardAPI.items[0].resourceFieldRef.containerName",
         "missing",
     ),
-    "file in no unit": Bad(
-        _downward({"resourceFieldRef": {"containerName": "engine", "resource": "limits.memory", "divisor": "2"}}),
-        "spec.pod.volumes[0].downwardAPI.items[0].resourceFieldRef.divisor",
-        "write a unit",
-    ),
+    **{
+        f"file of {resource} in {divisor}": Bad(
+            _file_of(resource, divisor), "spec.pod.volumes[0].downwardAPI.items[0].resourceFieldRef.divisor", says
+        )
+        for resource, divisor, says in (
+            ("limits.memory", "2", "write a unit"),
+            ("limits.memory", "1m", "such as 1Mi"),
+            ("limits.cpu", "1Mi", 'write "1" or 1m'),
+        )
+    },
     **{
         f"longer prefix of {field}": Bad(
             a_spec().set(f"pod.{field}", {f"a{LONGEST_KEY}": ""}), f"spec.pod.{field}", "the prefix at most 253"

@@ -129,7 +129,7 @@ def two_values(schema: Schema, name: str = "") -> tuple[Any, Any]:
 _BY_PATTERN = {
     FILE_FIELD_PATTERN: ("metadata.name", "metadata.uid"),
     RESOURCE_FIELD_PATTERN: ("limits.cpu", "limits.memory"),
-    DIVISOR_PATTERN: ("1", "1k"),
+    DIVISOR_PATTERN: ("1", "1m"),
     NFS_PATH_PATTERN: ("/a", "/b"),
 }
 

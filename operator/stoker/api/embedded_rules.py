@@ -4,17 +4,17 @@ A value that breaks one would pass admission here, and its Deployment would be r
 tells. Source: ``pkg/apis/core/validation`` of Kubernetes. None is stricter than Kubernetes is.
 """
 
-from collections.abc import Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any, Final
 
 from stoker.api.cel import Rule, exactly_one_of
+from stoker.api.divisors import divisor_rules
 
 Value = Mapping[str, Any]
 
 _LABELS: Final = "self.operator in ['In', 'NotIn'] ? has(self.values) && self.values.size() > 0 : {others}"
 _NO_VALUES: Final = "!has(self.values) || self.values.size() == 0"
 _ONE_VALUE: Final = "self.operator in ['Gt', 'Lt'] ? has(self.values) && self.values.size() == 1 : ({others})"
-_PROFILE: Final = "has(self.localhostProfile) == (self.type == 'Localhost')"
 _NODE_FIELDS: Final = (
     "!has(self.matchFields) || self.matchFields.all(x, x.key == 'metadata.name' && x.operator in ['In', 'NotIn'] && "
     "has(x.values) && x.values.size() == 1)"
@@ -40,13 +40,22 @@ def _is_node_name(requirement: Value) -> bool:
     return is_one and requirement.get("key") == "metadata.name"
 
 
-def _profile_rule(kind: str) -> Rule:
-    return Rule(
-        field="localhostProfile",
-        problem=f"a profile of the node goes with type Localhost of {kind}, and with no other",
-        remedy="write both, or neither",
-        expression=_PROFILE,
-        holds=lambda it: (it.get("localhostProfile") is not None) == (it.get("type") == "Localhost"),
+def _profile_rules(kind: str) -> tuple[Rule, Rule]:
+    return (
+        Rule(
+            field="localhostProfile",
+            problem=f"type Localhost of {kind} names no profile of the node",
+            remedy="add localhostProfile, or write another type",
+            expression="self.type != 'Localhost' || has(self.localhostProfile)",
+            holds=lambda it: it.get("type") != "Localhost" or it.get("localhostProfile") is not None,
+        ),
+        Rule(
+            field="localhostProfile",
+            problem=f"only type Localhost of {kind} has a profile of the node",
+            remedy="write type: Localhost, or remove localhostProfile",
+            expression="self.type == 'Localhost' || !has(self.localhostProfile)",
+            holds=lambda it: it.get("type") == "Localhost" or it.get("localhostProfile") is None,
+        ),
     )
 
 
@@ -152,13 +161,26 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
             holds=lambda it: (it.get("fieldRef") is None) != (it.get("resourceFieldRef") is None),
         ),
     ),
-    "V1SeccompProfile": (_profile_rule("seccomp"),),
-    "V1AppArmorProfile": (_profile_rule("AppArmor"),),
+    "V1ResourceFieldSelector": divisor_rules("a file", lambda it: str(it["resource"]), lambda it: it.get("divisor")),
+    "V1SeccompProfile": _profile_rules("seccomp"),
+    "V1AppArmorProfile": _profile_rules("AppArmor"),
 }
 """Rules by the client's name of the type."""
 
 
-_BY_MESSAGE: Final = {rule.message: rule for rules in RULES.values() for rule in rules}
+def by_message(rules: Iterable[Rule]) -> Mapping[str, Rule]:
+    """Return rules by their messages, by which a schema is known to have them.
+
+    Raises ``ValueError`` where two have the same message: one of them would never be applied.
+    """
+    found: dict[str, Rule] = {}
+    for rule in rules:
+        if found.setdefault(rule.message, rule) is not rule:
+            raise ValueError(f"two rules say {rule.message!r}: let each name its type")
+    return found
+
+
+_BY_MESSAGE: Final = by_message(rule for rules in RULES.values() for rule in rules)
 
 
 def broken_rules(schema: Value, value: Value) -> list[Rule]:

@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar
 
 from stoker.api.base import ApiModel
 from stoker.api.cel import Rule, exactly_one_of, quoted
+from stoker.api.divisors import divisor_rules
 from stoker.api.references import Effect, Reference
 from stoker.api.types import DataKey, Divisor, EnvName, EnvValue, Flag, ObjectName, PodField, ResourceField
 
@@ -67,24 +68,9 @@ class ResourceSelector(ApiModel):
     """The resource, such as limits.memory: limits. or requests. with cpu, memory, ephemeral-storage or
     hugepages-SIZE."""
     divisor: Divisor | None = None
-    """Unit of the value: "1" or 1m for CPU; "1", or 1k to 1E and 1Ki to 1Ei, for bytes. Absent: 1."""
+    """Unit of the value: "1" or 1m for CPU; "1", or 1k to 1E and 1Ki to 1Ei, for bytes. Absent or "0": 1."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            field="divisor",
-            problem="CPU is told in cores or in thousandths of a core",
-            remedy='write "1" or 1m',
-            expression="!has(self.divisor) || !self.resource.endsWith('.cpu') || self.divisor in ['1', '1m']",
-            holds=lambda it: it.divisor in {None, "1", "1m"} or not it.resource.endswith(".cpu"),
-        ),
-        Rule(
-            field="divisor",
-            problem="bytes have no thousandths",
-            remedy='write "1", or a multiple such as 1Mi',
-            expression="!has(self.divisor) || self.resource.endsWith('.cpu') || self.divisor != '1m'",
-            holds=lambda it: it.divisor != "1m" or it.resource.endswith(".cpu"),
-        ),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = divisor_rules("a variable", lambda it: it.resource, lambda it: it.divisor)
 
 
 class EnvSource(ApiModel):

@@ -161,7 +161,7 @@ class Pod(ApiModel):
     "restricted" forbids is refused by the API server where the namespace enforces it."""
     volumes: Annotated[tuple[Volume, ...] | None, Field(max_length=32), ListMap("name")] = None
     """Volumes, each mounted into the engine's container."""
-    host_aliases: Annotated[tuple[HostAlias, ...] | None, Field(max_length=16), ListMap("ip")] = None
+    host_aliases: Annotated[tuple[HostAlias, ...] | None, Field(max_length=16)] = None
     """Entries of the pods' hosts file."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (

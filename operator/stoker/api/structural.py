@@ -89,7 +89,9 @@ def _check_array(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # n
 
 def _check_string(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # noqa: ANN401 - any JSON
     if "enum" in schema and value not in schema["enum"]:
-        yield Fault(path, f"{value[:64]!r} is no choice here", f"write one of {', '.join(schema['enum'])}")
+        yield Fault(
+            path, f"{value[:64]!r} is no choice here", f"write one of {', '.join(filter(None, schema['enum']))}"
+        )
     if len(value) < schema.get("minLength", 0):
         yield Fault(path, "is too short", f"write at least {schema['minLength']} characters")
     if len(value) > schema.get("maxLength", len(value)):

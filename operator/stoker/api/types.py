@@ -75,7 +75,8 @@ FILE_FIELD_PATTERN = (
 )
 """The fields of a pod that a file of a volume may hold (``validVolumeDownwardAPIFieldPathExpressions``)."""
 RESOURCE_FIELD_PATTERN = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[1-9][0-9]{0,9}([kMG]|[KMG]i)?)$"
-DIVISOR_PATTERN = r"^1(m|[kMGTPE]|[KMGTPE]i)?$"
+DIVISOR_PATTERN = r"^([01](\.0{1,3})?(m|[kMGTPE]|[KMGTPE]i)?|1000m)$"
+"""A unit of a resource; 0 stands for none, which is 1 (``validateContainerResourceDivisor``)."""
 
 _LABEL_KEY_EXAMPLE = "write a label's key: [prefix/]name, such as example.com/team, the name at most 63 characters"
 EXAMPLES = {
@@ -115,7 +116,10 @@ EXAMPLES = {
     RESOURCE_FIELD_PATTERN: (
         "write limits. or requests. with cpu, memory, ephemeral-storage or hugepages-SIZE, such as limits.memory"
     ),
-    DIVISOR_PATTERN: 'write a unit: "1"; 1m for CPU; 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or 1Ei for bytes',
+    DIVISOR_PATTERN: (
+        'write a unit: "1", or "0" for none; 1m for CPU; 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or 1Ei '
+        "for bytes"
+    ),
 }
 """What would be right, by pattern."""
 
@@ -142,7 +146,7 @@ RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH_PATTERN, m
 IpAddress = Annotated[str, StringConstraints(min_length=1, max_length=45)]
 PodField = Annotated[str, StringConstraints(pattern=POD_FIELD_PATTERN, max_length=256)]
 ResourceField = Annotated[str, StringConstraints(pattern=RESOURCE_FIELD_PATTERN, max_length=128)]
-Divisor = Annotated[str, StringConstraints(pattern=DIVISOR_PATTERN, max_length=3)]
+Divisor = Annotated[str, StringConstraints(pattern=DIVISOR_PATTERN, max_length=64)]
 AnnotationValue = Annotated[str, StringConstraints(max_length=4096)]
 EnvValue = Annotated[str, StringConstraints(max_length=8192)]
 

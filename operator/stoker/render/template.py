@@ -1,10 +1,11 @@
 """The pod template of the engines."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from stoker.api.inferenceservice import InferenceServiceSpec
-from stoker.api.pod import Pod
+from stoker.api.pod import HostAlias, Pod
 from stoker.engines.interface import Invocation
 from stoker.plan.types import Layout
 from stoker.render import timing
@@ -62,7 +63,15 @@ def _chosen(inputs: TemplateInputs) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "serviceAccountName": pod.service_account_name or service_account_name(inputs.service.name),
         "imagePullSecrets": [{"name": secret.name} for secret in pod.image_pull_secrets or ()],
-        "hostAliases": [{"ip": a.ip, "hostnames": list(a.hostnames)} for a in pod.host_aliases or ()],
+        "hostAliases": _host_aliases(pod.host_aliases or ()),
         **scheduling(inputs.service.name, inputs.spec, inputs.layout),
     }
     return {field: value for field, value in fields.items() if value}
+
+
+def _host_aliases(aliases: Iterable[HostAlias]) -> list[dict[str, Any]]:
+    """Return one entry for each address: a server-side apply, other than a create, refuses an address twice."""
+    names: dict[str, list[str]] = {}
+    for alias in aliases:
+        names.setdefault(alias.ip, []).extend(alias.hostnames)
+    return [{"ip": ip, "hostnames": listed} for ip, listed in names.items()]

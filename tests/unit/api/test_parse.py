@@ -1,6 +1,7 @@
 """What a person reads who wrote something wrong: the field, what is wrong, what would be right. Never a traceback."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from stoker.api import Fault, InferenceService, parse_inference_service
 from stoker.api.base import ApiModel
 from stoker.api.cel import Rule
 from stoker.api.embedded_rules import RULES as EMBEDDED_RULES
+from stoker.api.embedded_rules import by_message
 from stoker.api.faults import in_one_line, join
 from stoker.api.inferenceservice import InferenceServiceSpec
 from tests.builders.api_cases import BAD, GOOD
@@ -40,6 +42,13 @@ RULES: list[Rule] = [
     *(rule for model in dict.fromkeys(_models(InferenceServiceSpec)) for rule in model.RULES),
     *(rule for rules in EMBEDDED_RULES.values() for rule in rules),
 ]
+
+
+def test_two_rules_of_one_message_are_found_at_import() -> None:
+    rule, other = RULES[0], replace(RULES[0], expression="true")
+    assert by_message([rule, rule]) == {rule.message: rule}
+    with pytest.raises(ValueError, match="two rules say"):
+        by_message([rule, other])
 
 
 @pytest.mark.parametrize("spec", GOOD.values(), ids=GOOD.keys())

@@ -119,6 +119,15 @@ def test_fields_of_the_pod_are_passed_on(field: str, value: object, expected: ob
     assert pod(a_spec().set(f"pod.{field}", value))[field] == expected
 
 
+def test_N1_names_of_one_address_are_one_entry_as_a_server_side_apply_needs_it() -> None:
+    aliases = [("10.0.0.7", "a"), ("fd00::7", "b"), ("10.0.0.7", "c")]
+    spec = a_spec().set("pod.hostAliases", [{"ip": ip, "hostnames": [name]} for ip, name in aliases])
+    assert pod(spec)["hostAliases"] == [
+        {"ip": "10.0.0.7", "hostnames": ["a", "c"]},
+        {"ip": "fd00::7", "hostnames": ["b"]},
+    ]
+
+
 # ---- labels and annotations ----------------------------------------------------------------------------------------
 def test_labels_and_annotations_of_the_pod_are_the_users_and_ours() -> None:
     spec = a_spec().set("pod.labels", {"team": "a"}).set("pod.annotations", {"note": "x"})

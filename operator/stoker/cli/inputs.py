@@ -12,7 +12,7 @@ from stoker.api.parse import MAX_FAULTS, parse_inference_service
 from stoker.api.types import LABEL_PATTERN, SUBDOMAIN_PATTERN
 from stoker.cli.documents import MEBIBYTE, UnusableError, read_text, yaml_documents
 from stoker.facts.config import facts_from_config
-from stoker.facts.model import FactsError
+from stoker.facts.model import FactsError, FactsProblem
 from stoker.facts.reading import parse_json_object
 from stoker.kube.quantities import is_quantity, quantity
 from stoker.kube.views import node_view
@@ -24,6 +24,9 @@ SERVICE_LIMIT: Final = 3 * MEBIBYTE
 NODES_LIMIT: Final = 64 * MEBIBYTE
 CONFIG_LIMIT: Final = 4 * MEBIBYTE
 OTHER_CONFIG: Final = "give the config.json of the model's repository, or describe it in spec.model.facts.inline"
+OTHER_KIND: Final = (
+    "leave out --model-config and describe the model in spec.model.facts.inline, or serve a model of another kind"
+)
 MODEL_CONFIG: Final = "--model-config"
 FACTS_FIELD: Final = "spec.model.facts.configMapName"
 
@@ -60,9 +63,13 @@ def read_model_config(file: str) -> ReferenceView:
     try:
         facts_from_config(parse_json_object(text, CONFIG_KEY))
     except FactsError as error:
-        faults = [Fault(it.key or "document", it.problem, it.remedy or OTHER_CONFIG) for it in error.problems]
-        raise UnusableError(*faults) from None
+        raise UnusableError(*map(_config_fault, error.problems)) from None
     return ReferenceView("ConfigMap", MODEL_CONFIG, FACTS_FIELD, exists=True, data={CONFIG_KEY: text})
+
+
+def _config_fault(found: FactsProblem) -> Fault:
+    """Return the fault of a config.json: a field without a remedy is right, and of a model that nobody plans here."""
+    return Fault(found.key or "document", found.problem, found.remedy or (OTHER_KIND if found.key else OTHER_CONFIG))
 
 
 def read_nodes(file: str) -> tuple[NodeView, ...]:

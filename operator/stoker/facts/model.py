@@ -19,7 +19,7 @@ class FactsProblem:
 
 class FactsError(ValueError):
     """A model's description cannot be used. The message is a sentence for people that names every key in ``problems``;
-    an empty remedy there means that another description is needed."""
+    an empty remedy there means that another description is needed, and beside a key that no config.json will be one."""
 
     def __init__(self, problem: str, key: str = "", remedy: str = "") -> None:
         super().__init__(f"{key} {problem}" if key else problem)

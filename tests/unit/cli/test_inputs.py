@@ -42,7 +42,15 @@ BAD_CONFIG: dict[str, tuple[dict[str, object], str]] = {
     ),
     "another kind": (
         {"cross_attention_layers": [1]},
-        "cross_attention_layers: describes cross attention; give the config.json of the model's repository, or",
+        "cross_attention_layers: describes cross attention; leave out --model-config and describe the model in spec",
+    ),
+    "encoder and decoder": (
+        {"is_encoder_decoder": True},
+        "is_encoder_decoder: is true, and the memory of an encoder-decoder model is not known here; leave out --model-",
+    ),
+    "another kind of layer": (
+        {"layer_types": ["full_attention", "dreaming"]},
+        "layer_types: names layers of the kind 'dreaming', which are not known here; leave out --model-config",
     ),
 }
 

@@ -100,10 +100,7 @@ def located(text: str, registry: str) -> str:
 
 def next_steps(provider: Provider, registry: str) -> str:
     """What to try on this very cluster."""
-    chosen = os.environ.get("CLUSTER")
-    make = f"CLUSTER={chosen} make" if chosen else "make"
-    name = getattr(provider, "name", DEFAULT_NAME)
-    named = f" NAME={name}" * (name != DEFAULT_NAME)
+    make, named = _make_words(provider)
     elsewhere = f"sed 's#{project_images.PUBLISHER}#{registry}#' examples/quickstart.yaml | kubectl apply -f -"
     return NEXT.format(
         kubeconfig=provider.kubeconfig,
@@ -113,6 +110,13 @@ def next_steps(provider: Provider, registry: str) -> str:
         named=named,
         remove=REMOVE if isinstance(provider, CurrentCluster) else f"{make} down{named}",
     )
+
+
+def _make_words(provider: Provider) -> tuple[str, str]:
+    """What stands before and after a target of make for it to be about this very cluster."""
+    chosen = os.environ.get("CLUSTER")
+    name = getattr(provider, "name", DEFAULT_NAME)
+    return f"CLUSTER={chosen} make" if chosen else "make", f" NAME={name}" * (name != DEFAULT_NAME)
 
 
 def kubectl_path() -> str:
@@ -210,6 +214,34 @@ def ask(provider: Provider, kubectl: Kubectl, question: dict[str, Any]) -> str:
     return str(answer["choices"][0]["message"]["content"]).strip()
 
 
+def talk(provider: Provider, words: str) -> str:
+    """Say something to the model of a demo that is up and return its answer.
+
+    Raises ClusterError, where there is none, with what the service says of itself.
+    """
+    make, named = _make_words(provider)
+    remedy = f"bring the demo up with `{make} demo{named}`"
+    if isinstance(provider, CurrentCluster):
+        provider.up()  # which names the context where it does not answer
+    elif not provider.is_up():
+        raise ClusterError(f"cluster {getattr(provider, 'name', DEFAULT_NAME)} is not up; {remedy}")
+    kubectl = Kubectl(provider.kubeconfig)
+    has_kind = kubectl.get("crd", "inferenceservices.serving.stoker.dev")
+    service = kubectl.get("-n", NAMESPACE, "infsvc", SERVICE) if has_kind else {}
+    if not service:
+        raise ClusterError(f"there is no {SERVICE} in the namespace {NAMESPACE}; {remedy}")
+    if service["spec"].get("replicas") == 0:
+        raise ClusterError(f"{SERVICE} is stopped: scale it up (kubectl scale infsvc {SERVICE} --replicas=1)")
+    question = {**QUESTION, "messages": [{"role": "user", "content": words}], "max_tokens": 200}
+    try:
+        return ask(provider, kubectl, question)
+    except ClusterError:
+        # Not asked before: what is not Ready may answer, by pods of an older revision.
+        if is_true(service, "Ready"):
+            raise
+        raise ClusterError(f"{SERVICE} is not ready: {describe(service)}") from None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo, or say one thing to its model; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m clusters.demo", description=__doc__)
@@ -219,13 +251,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--say", help="only send this to the model of a demo that is up")
     given = parser.parse_args(arguments)
     if given.say is not None and not given.say.strip():
-        parser.error("there is nothing to say; write it: make talk SAY='Name three colours.'")
+        print("demo: there is nothing to say; write it: make talk SAY='Name three colours.'", file=sys.stderr)
+        return 2
     lifetime.end_with_parent()
     try:
         provider = providers.choose(given.provider, given.name)
         if given.say is not None:
-            question = {**QUESTION, "messages": [{"role": "user", "content": given.say}], "max_tokens": 200}
-            print(ask(provider, Kubectl(provider.kubeconfig), question))
+            print(talk(provider, given.say))
         else:
             demo(provider, given.registry.rstrip("/"))
     except ClusterError as error:

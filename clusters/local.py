@@ -188,7 +188,7 @@ class LocalCluster:
         raise self._not_up()
 
     def _not_up(self) -> ClusterError:
-        return ClusterError(f"cluster {self.name} is not up; bring it up with `make up`")
+        return ClusterError(f"cluster {self.name} is not up; bring it up with `make up NAME={self.name}`")
 
     def _refuse_if_used(self) -> None:
         owner = janitor.owner(self.folder)

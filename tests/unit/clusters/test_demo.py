@@ -16,6 +16,7 @@ import pytest
 from clusters import demo, demo_model, images, lifetime, paths
 from clusters.current import CurrentCluster
 from clusters.errors import ClusterError
+from clusters.kubectl import Kubectl
 from clusters.local import LocalCluster
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -126,10 +127,10 @@ def test_saying_nothing_is_refused_and_runs_no_demo(
 ) -> None:
     monkeypatch.setattr(demo, "demo", pytest.fail)
     monkeypatch.setattr(lifetime, "end_with_parent", pytest.fail)
-    with pytest.raises(SystemExit) as ended:
-        demo.main(["--say", words])
-    assert ended.value.code == 2
-    assert "make talk SAY=" in capsys.readouterr().err
+    assert demo.main(["--say", words]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "make talk SAY=" in said.err
 
 
 def test_kubectl_is_put_on_the_path_where_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +146,62 @@ def test_talking_to_a_demo_that_is_down_says_so(
 ) -> None:
     monkeypatch.setenv("STOKER_CACHE", str(tmp_path))
     monkeypatch.setattr(lifetime, "end_with_parent", lambda: None)
-    assert demo.main(["--provider", "local", "--say", "hello"]) == 1
-    assert "cluster stoker-demo is not up" in capsys.readouterr().err
+    monkeypatch.delenv("CLUSTER", raising=False)
+    assert demo.main(["--provider", "local", "--name", "mine", "--say", "hello"]) == 1
+    assert capsys.readouterr().err == ("demo: cluster mine is not up; bring the demo up with `make demo NAME=mine`\n")
+
+
+UNREADY = service(("Ready", "False", 2)) | {"spec": {"replicas": 1}}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({}, "there is no smollm2 in the namespace default; bring the demo up with `make demo`"),
+        ({**UNREADY, "spec": {"replicas": 0}}, "is stopped: scale it up .kubectl scale infsvc smollm2 --replicas=1."),
+        (UNREADY, "^smollm2 is not ready: ReadyReason: why$"),
+        (service(("Ready", "True", 2)) | {"spec": {"replicas": 1}}, "connection refused"),
+    ],
+)
+def test_a_model_that_does_not_answer_is_told_by_what_its_service_says(
+    found: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _stands_in(monkeypatch, found)
+
+    def refuse(*_: object) -> str:
+        raise ClusterError("`nsenter` ended with status 1: connection refused")
+
+    monkeypatch.setattr(demo, "ask", refuse)
+    with pytest.raises(ClusterError, match=said):
+        demo.talk(LocalCluster(), "hello")
+
+
+def test_a_cluster_without_stoker_is_told_to_need_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    _stands_in(monkeypatch, UNREADY, has_kind=False)
+    with pytest.raises(ClusterError, match="there is no smollm2"):
+        demo.talk(LocalCluster(), "hello")
+
+
+def test_an_older_revision_that_serves_answers_though_its_service_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _stands_in(monkeypatch, UNREADY)
+    monkeypatch.setattr(demo, "ask", lambda *words: str(words[2]["messages"][0]["content"]).upper())
+    assert demo.talk(LocalCluster(), "Name three.") == "NAME THREE."
+
+
+def _stands_in(monkeypatch: pytest.MonkeyPatch, found: dict[str, Any], has_kind: bool = True) -> None:
+    """Have a cluster that is up and has one InferenceService; without its kind, asking for one is an error."""
+
+    def get(_: Kubectl, *words: str) -> dict[str, Any]:
+        if "crd" in words:
+            return {"kind": "CustomResourceDefinition"} if has_kind else {}
+        assert has_kind
+        return found
+
+    monkeypatch.delenv("CLUSTER", raising=False)
+    monkeypatch.setattr(LocalCluster, "is_up", lambda _: True)
+    monkeypatch.setattr(Kubectl, "get", get)
 
 
 def test_current_without_a_registry_is_refused_before_anything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

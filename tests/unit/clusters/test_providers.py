@@ -126,7 +126,7 @@ def test_a_local_cluster_that_is_down_says_how_to_bring_it_up(
     programs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert __main__.main(["--provider", "local", "exec", "--", "true"]) == 1
-    assert "cluster stoker-demo is not up; bring it up with `make up`" in capsys.readouterr().err
+    assert "cluster stoker-demo is not up; bring it up with `make up NAME=stoker-demo`" in capsys.readouterr().err
     assert __main__.main(["--provider", "local", "status"]) == 1
 
 

@@ -136,7 +136,7 @@ def _container(layout: Layout, spec: InferenceServiceSpec) -> Iterator[Row]:
 
 def _outcome(layout: Layout) -> Iterator[Row]:
     yield Row("verdict", layout.verdict.value, "; ".join(layout.reasons))
-    if layout.verdict is Verdict.TOO_SMALL and not layout.suggestions:
+    if layout.verdict is Verdict.TOO_SMALL and not (layout.suggestions or layout.faults):
         yield Row("would fit", "nothing", "no layout on one node holds it")
     for suggestion in layout.suggestions:
         yield Row("would fit", _fields(suggestion), suggestion.summary.partition(": ")[2])

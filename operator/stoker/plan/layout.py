@@ -34,9 +34,18 @@ def plan_layout(
     demand = demand_of(spec, traits, facts, device, memory if device else host.stated_memory(spec))
     faults = contradictions(Case(spec, traits, demand, facts, device))
     fitted, demand = _fit(facts, demand, traits, device)
-    if fault := host.container_fault(spec, demand, fitted, traits):
-        faults += (fault,)
-    return _layout(spec, traits, facts, device, demand, fitted, faults)
+    small = host.container_fault(spec, demand, fitted, traits)
+    layout = _layout(spec, traits, facts, device, demand, fitted, (*faults, small) if small else faults)
+    return replace(layout, suggestions=tuple(way for way in layout.suggestions if _mends(way, faults)))
+
+
+def _mends(way: Suggestion, faults: tuple[Fault, ...]) -> bool:
+    """Return whether a way to fit leaves no contradiction, for which it would be refused itself.
+
+    What is suggested for a field agrees with the model; only the number of sequences is not held against that of
+    ``batching.maxBatchedTokens``.
+    """
+    return all(fault.path in way.fields and fault.reason != "SequencesExceedStep" for fault in faults)
 
 
 def _fit(facts: Facts, demand: Demand, traits: EngineTraits, device: AnyDevice) -> tuple[Fit | None, Demand]:

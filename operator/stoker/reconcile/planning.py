@@ -81,7 +81,7 @@ def effective_strategy(spec: Mapping[str, Any], revision: RevisionData) -> str:
 def _too_small(layout: Layout) -> tuple[Fault, ...]:
     if layout.verdict != Verdict.TOO_SMALL:
         return ()
-    ways = " or ".join(suggestion.summary for suggestion in layout.suggestions)
+    ways = "; or ".join(suggestion.summary for suggestion in layout.suggestions)
     remedy = f"would fit: {ways}" if ways else "use a larger GPU, a smaller model or a stronger quantization"
     where = "spec.accelerator" if layout.gpus_per_pod else "spec.resources.memory"
     return (

@@ -41,6 +41,8 @@ class Case:
     """What pods of the same service that are ending still hold, by node and resource; ``held`` counts it too."""
     replaced: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What pods of older revisions hold, by node and resource; ``held`` counts it too."""
+    strategy: str | None = None
+    """The way in which pods are replaced now, whoever chose it; None where no revision is known."""
 
     def container(self, name: str) -> ContainerView | None:
         """Return the state of a container; None before the kubelet has told any."""

@@ -4,8 +4,9 @@
 ``Available``, not ``UpToDate``, not ``Ready`` (N4).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from stoker.api.status import MAX_MESSAGE_BYTES, ConditionStatus, ConditionType
 from stoker.plan.snapshot import Snapshot
@@ -164,7 +165,10 @@ def available(view: View) -> Verdicted:
         return Verdicted(ConditionType.AVAILABLE, TRUE, "Serving", _serving(counts))
     if not counts.wanted:
         return Verdicted(ConditionType.AVAILABLE, FALSE, "Stopped", "spec.replicas is 0: no pod runs")
-    return Verdicted(ConditionType.AVAILABLE, FALSE, "NothingServes", f"none of {_pods(counts.wanted)} serves")
+    if not counts.existing:
+        return Verdicted(ConditionType.AVAILABLE, FALSE, "NothingServes", "there is no pod yet that could serve")
+    none = "the only pod does not serve" if counts.existing == 1 else f"none of {_pods(counts.existing)} serves"
+    return Verdicted(ConditionType.AVAILABLE, FALSE, "NothingServes", none)
 
 
 def up_to_date(view: View) -> Verdicted:
@@ -188,9 +192,18 @@ def _up_to_date(view: View) -> Verdicted:
     if not counts.is_current:
         message = f"the Deployment does not run revision {_revision(view)} yet"
         return Verdicted(ConditionType.UP_TO_DATE, FALSE, "Applying", message)
-    message = f"{counts.updated} of {_pods(counts.wanted)} are of revision {_revision(view)}"
-    old = f", {counts.existing - counts.updated} of an older one" if counts.existing > counts.updated else ""
-    return Verdicted(ConditionType.UP_TO_DATE, FALSE, "RollingOut", message + old)
+    return Verdicted(ConditionType.UP_TO_DATE, FALSE, "RollingOut", _rolling_out(counts, _revision(view)))
+
+
+def _rolling_out(counts: Counts, revision: str) -> str:
+    """Return how many pods are of the revision, out of those that there are or shall be, so that the numbers add up."""
+    old, new = counts.existing - counts.updated, counts.updated
+    if counts.existing == old == 1:
+        return f"the only pod is not of revision {revision}"
+    if old <= 0 and new > counts.wanted:
+        return f"{_pods(new)} are of revision {revision}, and {counts.wanted} {_is(counts.wanted)} wanted"
+    of = f"{new} of {_pods(max(counts.existing, counts.wanted if old <= 0 else 0))} {_is(new)} of revision {revision}"
+    return f"{of}, {old} of an older one" if old > 0 else of
 
 
 # ---- Fits, Warm, ModelVerified -------------------------------------------------------------------------------------
@@ -207,10 +220,10 @@ def fits(view: View) -> Verdicted:
             return Verdicted(ConditionType.FITS, TRUE, "Fits", reasons or "the model fits")
         case Verdict.TOO_SMALL:
             return Verdicted(ConditionType.FITS, FALSE, "DoesNotFit", _with_ways(reasons, layout))
-    # Most reasons name the field that would help; advice beside it would only blur it.
-    hint = "" if "spec." in reasons else "; state the numbers in spec.model.facts"
+    # Most reasons name the field that would help, and so does what holds the pods back; advice beside it would blur it.
+    hint = "" if "spec." in reasons or not view.is_wanted else "; state the numbers in spec.model.facts"
     blind = "" if view.snapshot.nodes_are_known or not layout.gpus_per_pod else f"; {NODES_UNKNOWN}"
-    message = f"{reasons}{hint}{blind}; the pods start all the same"
+    message = f"{reasons}{hint}{blind}" + "; the pods start all the same" * view.is_wanted
     return Verdicted(ConditionType.FITS, UNKNOWN, "NotEnoughKnown", message)
 
 
@@ -228,18 +241,39 @@ def warm(view: View) -> Verdicted:
         return Verdicted(ConditionType.WARM, FALSE, "Stopped", "spec.replicas is 0: no pod runs")
     if counts.ready >= max(counts.wanted, counts.existing):
         return Verdicted(ConditionType.WARM, TRUE, "Warm", f"{_pods(counts.ready)} answered the warm-up")
+    if not counts.existing:
+        return Verdicted(ConditionType.WARM, FALSE, "NotWarm", "there is no pod yet that could be warmed up")
     message = f"{counts.ready} of {_pods(max(counts.wanted, counts.existing))} answered the warm-up"
     return Verdicted(ConditionType.WARM, FALSE, "NotWarm", message)
 
 
 def model_verified(view: View) -> Verdicted:
-    """Whether the weights are what their source says (N16): this release verifies none, and says so."""
-    spec = view.outcome.spec
-    hub = spec is not None and spec.model.source.startswith("hf://")
-    how = "the engine downloads the weights itself" if hub else "the weights are served as they lie on the volume"
-    pinned = hub and spec is not None and spec.model.revision is not None
-    hint = "" if pinned or not hub else "; spec.model.revision with a commit would at least pin them"
-    return Verdicted(ConditionType.MODEL_VERIFIED, UNKNOWN, "NotVerified", f"{how}, and nothing checks them{hint}")
+    """Whether the weights are what their source says (N16): this release verifies none, and says so.
+
+    The stored spec is read, since one with a fault anywhere has its source all the same.
+    """
+    model = _stored_model(view.snapshot.service)
+    source = str(model.get("source"))
+    scheme = source[: source.find("://") + 3]
+    hint = "; spec.model.revision with a commit would at least pin them"
+    told = _WEIGHTS.get(scheme, "spec.model.source is none that weights are served from") + hint * (
+        scheme == "hf://" and model.get("revision") is None
+    )
+    return Verdicted(ConditionType.MODEL_VERIFIED, UNKNOWN, "NotVerified", told)
+
+
+_WEIGHTS = {
+    "hf://": "the engine downloads the weights itself, and nothing checks them",
+    "pvc://": "the weights are served as they lie on the volume, and nothing checks them",
+}
+"""How weights come to be served, by the scheme of their source."""
+
+
+def _stored_model(service: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``spec.model`` as it is stored; empty where it is of another shape."""
+    spec = service.get("spec")
+    model = spec.get("model") if isinstance(spec, Mapping) else None
+    return model if isinstance(model, Mapping) else {}
 
 
 # ---- the kstatus pair ----------------------------------------------------------------------------------------------
@@ -274,6 +308,10 @@ def _revision(view: View) -> str:
 
 def _pods(count: int) -> str:
     return f"{count} pod" if count == 1 else f"{count} pods"
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _serving(counts: Counts) -> str:

@@ -50,6 +50,7 @@ def diagnose_all(snapshot: Snapshot, outcome: Outcome) -> Diagnosis | None:
             held_is_known=snapshot.held_is_known,
             ending=ending,
             replaced=replaced,
+            strategy=outcome.revision.strategy if outcome.revision else None,
         )
         for pod in snapshot.pods
         if not pod.ready and not pod.terminating and (key is None or pod.revision == key)

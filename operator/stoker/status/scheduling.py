@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
 from stoker.plan.landing import PRODUCT_LABEL, takes, untolerated
+from stoker.plan.rollout import Strategy
 from stoker.plan.snapshot import NodeView
 from stoker.plan.units import shown
 from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
@@ -86,7 +87,7 @@ def _devices(case: Case, said: str) -> str | None:
         return f"{needs}; {NODES_UNKNOWN}"
     offers = _offers(case, resource)
     most = max((offer.total for offer in offers), default=0)
-    remedy = _remedy(need, most, _way_to_make_room(case, offers, resource))
+    remedy = _remedy(need, most, _way_to_make_room(case, offers, resource, need))
     return f"{needs}, and {_listed(offers, case.held_is_known)}; {remedy}"
 
 
@@ -136,13 +137,14 @@ def _remedy(need: int, most: int, makes_room: str | None) -> str:
     return f"free GPUs, add nodes, or {makes_room or 'lower spec.replicas'}"
 
 
-def _way_to_make_room(case: Case, offers: list[_Offer], resource: str) -> str | None:
-    """Return how the pods that are being replaced would make room; None where that would not be enough."""
-    need = case.pod.requests.get(resource, 0)
+def _way_to_make_room(case: Case, offers: list[_Offer], resource: str, need: int) -> str | None:
+    """Return how the pods that are being replaced would make room; None where that is done or would not be enough."""
     held = {node: counts.get(resource, 0) for node, counts in case.replaced.items()}
     if not any(held.get(offer.node) and offer.free + held[offer.node] >= need for offer in offers):
         return None
-    if case.spec is not None and case.spec.replicas >= 2:
+    if case.strategy == Strategy.RECREATE:
+        return None
+    if case.strategy != Strategy.REPLACE and case.spec is not None and case.spec.replicas >= 2:
         return "set spec.rollout.strategy to Replace, so that a pod of the old revision makes room while another serves"
     return "set spec.rollout.strategy to Recreate, so that the old revision's pod makes room (none serves meanwhile)"
 
@@ -173,7 +175,9 @@ def _of_host(case: Case, resource: str, engine: int, agent: int, show: Callable[
         return f"{needs}; {NODES_UNKNOWN}"
     offers = _offers(case, resource)
     most = max((offer.total for offer in offers), default=0)
-    remedy = f"lower {field}, or add larger nodes" if engine + agent > most > 0 else "free some of it, or add nodes"
+    room = _way_to_make_room(case, offers, resource, engine + agent)
+    free = f"free some of it, add nodes, or {room}" if room else "free some of it, or add nodes"
+    remedy = f"lower {field}, or add larger nodes" if engine + agent > most > 0 else free
     return f"{needs}, and {_listed(offers, case.held_is_known, show)}; {remedy}"
 
 

@@ -84,6 +84,13 @@ def test_rows_of_contradictions() -> None:
     assert rows(a_spec().on(H100).tensor(3))["contradiction"].value == "spec.parallelism.tensor"
 
 
+def test_what_contradicts_itself_is_not_said_to_fit_nowhere() -> None:
+    found = rows(a_spec().model("hf://deepseek-ai/DeepSeek-V3").on(memory="24Gi").max_length(10**6))
+    assert found["verdict"].value == "TooSmall"
+    assert found["contradiction"].value == "spec.context.maxLength"
+    assert "would fit" not in found
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -9,6 +9,7 @@ from stoker.api.faults import Fault
 from stoker.plan.snapshot import PodView
 from stoker.plan.types import Suggestion, Verdict
 from stoker.status.outcome import Finding
+from stoker.status.project import project
 from tests.builders import last_words as said
 from tests.builders.failures import KNOWN, a_container, unplaced, with_containers
 from tests.builders.layouts import a_layout
@@ -100,3 +101,63 @@ def test_a_diagnosis_is_the_reason_of_ready_and_of_one_of_the_pair(known: Any) -
     assert found["Ready"][0] == "False"
     pair = "Stalled" if known.stalled else "Reconciling"
     assert found[pair] == ("True", found["Ready"][1])
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("hf://a/b", "the engine downloads the weights itself"),
+        ("pvc://models/llama", "as they lie on the volume"),
+        ("s3://bucket/model", "spec.model.source is none"),
+        ("hf", "spec.model.source is none"),
+    ],
+)
+def test_N16_a_spec_with_faults_is_not_said_to_serve_from_elsewhere(source: str, says: str) -> None:
+    seen = Seen(findings=(Finding("InvalidSpec", "spec.parallelism.tensor: 0", stalled=True),), is_wanted=False)
+    stored = {"spec": {"model": {"source": source, "revision": "0e9e39f"}}, "metadata": {"generation": 1}}
+    snapshot, outcome = replace(seen.snapshot(), service=stored), replace(seen.outcome(), spec=None)
+    status = project(snapshot, outcome)
+    assert says in message(status, "ModelVerified")
+    assert conditions(status)["ModelVerified"] == ("Unknown", "NotVerified")
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"model": None}, {"model": []}, {"model": {"source": 3}}])
+def test_a_stored_spec_of_any_shape_has_a_status(spec: object) -> None:
+    seen = Seen(is_wanted=False)
+    status = project(replace(seen.snapshot(), service={"spec": spec}), replace(seen.outcome(), spec=None))
+    assert "spec.model.source is none" in message(status, "ModelVerified")
+
+
+@pytest.mark.parametrize("revision", [None, "main", "0e9e39f249a16976918f6564b8830bc894c89659"])
+def test_N16_a_pinned_model_is_not_said_to_be_verified(revision: str | None) -> None:
+    """A commit says which weights are asked for; nothing compares those that came with it."""
+    spec = a_spec() if revision is None else a_spec().set("model.revision", revision)
+    assert conditions(Seen(spec=spec).status())["ModelVerified"] == ("Unknown", "NotVerified")
+
+
+def test_what_is_held_back_is_not_said_to_start() -> None:
+    layout = a_layout(verdict=Verdict.UNKNOWN, reasons=("the ConfigMap c does not exist",))
+    missing = Finding("ConfigMapNotFound", "there is no ConfigMap c; create it", stalled=True)
+    held_back = Seen(layout=layout, findings=(missing,), revision=False, deployed=None).status()
+    assert message(held_back, "Fits") == "the ConfigMap c does not exist"
+    in_the_way = Finding("NameConflict", "Service chat belongs to somebody else", stalled=True)
+    assert "start all the same" in message(Seen(layout=layout, findings=(in_the_way,)).status(), "Fits")
+
+
+COUNTED = {
+    "surge": (Seen(wanted=2, counts=(3, 1, 2, 2)), "UpToDate", "1 of 3 pods is of revision r2, 2 of an older one"),
+    "surge of one": (Seen(wanted=1, counts=(2, 1, 1, 1)), "UpToDate", "1 of 2 pods is of revision r2, 1 of an older"),
+    "all are old": (Seen(wanted=1, counts=(1, 0, 1, 1)), "UpToDate", "the only pod is not of revision r2"),
+    "too few": (Seen(wanted=2, counts=(1, 1, 1, 1)), "UpToDate", "1 of 2 pods is of revision r2"),
+    "too many": (Seen(wanted=1, counts=(3, 3, 3, 3)), "UpToDate", "3 pods are of revision r2, and 1 is wanted"),
+    "none serves": (Seen(wanted=2, counts=(2, 2, 0, 0)), "Available", "none of 2 pods serves"),
+    "it does not serve": (Seen(wanted=1, counts=(1, 1, 0, 0)), "Available", "the only pod does not serve"),
+    "no Deployment": (Seen(wanted=1, deployed=None), "Available", "there is no pod yet that could serve"),
+    "no pod": (Seen(wanted=1, counts=(0, 0, 0, 0)), "Warm", "there is no pod yet that could be warmed up"),
+    "not warm": (Seen(wanted=2, counts=(1, 1, 0, 0)), "Warm", "0 of 2 pods answered the warm-up"),
+}
+
+
+@pytest.mark.parametrize(("seen", "kind", "says"), COUNTED.values(), ids=COUNTED)
+def test_counts_in_a_message_add_up(seen: Seen, kind: str, says: str) -> None:
+    assert message(seen.status(), kind).startswith(says)

@@ -95,12 +95,10 @@ def _references(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rules(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
-    objects = [(path, schema), *((where, _of_items(part)) for where, part, _ in _fields(path, schema))]
-    for where, part in objects:
-        for rule in part.get("x-kubernetes-validations", ()):
-            yield f"| `{where}{rule.get('fieldPath', '')}` | {_cell(rule['message'])} |\n"
-
-
-def _of_items(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    items: Mapping[str, Any] = schema.get("items", schema)
-    return items
+    """Yield the rules of an object and of all below it, those of Kubernetes' own types among them."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        yield f"| `{path}{rule.get('fieldPath', '')}` | {_cell(rule['message'])} |\n"
+    for name, part in schema.get("properties", {}).items():
+        yield from _rules(f"{path}.{name}", part)
+    if "items" in schema:
+        yield from _rules(f"{path}[]", schema["items"])

@@ -107,7 +107,7 @@ lint: venv ## Style, types, import directions
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-cache
 
-unit: venv ## Tests of pure code: two minutes
+unit: venv ## Tests of pure code: four minutes
 	@$(PYTHON) -m pytest tests/unit -q
 
 generate: venv ## Write all that follows from the API's models: CRD, chart copy, reference

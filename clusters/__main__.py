@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", default="stoker-demo", help="the cluster's name (default: stoker-demo)")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="bring it up; nothing happens where it is up")
-    commands.add_parser("down", help="remove it and all of its traces")
+    commands.add_parser("down", help="remove it; its images and its last logs stay in the cache")
     commands.add_parser("status", help="show its parts; status 1 unless all run")
     commands.add_parser("prepare", help="install, download and build all that a local cluster needs")
     build = commands.add_parser("build", help="build the programs of the local cluster")

@@ -1,7 +1,8 @@
 """The provider `local`: a whole cluster on this machine, in namespaces and a cgroup of its own.
 
 What it leaves on the host while it runs: one veth pair, one cgroup, its processes, and its folder below the cache.
-`down` removes all of it, and so does the next `up` after a run that was killed.
+`down` removes all of it, and so does the next `up` after a run that was killed. Images and the last logs stay in the
+cache, for the next cluster of that name and for whoever looks for a cause.
 """
 
 import fcntl
@@ -69,7 +70,7 @@ class LocalCluster:
                 self._start(programs)
 
     def down(self) -> None:
-        """Remove the cluster and all of its traces; nothing happens where there is none."""
+        """Remove the cluster; nothing happens where there is none. Its images and its last logs stay in the cache."""
         with self._lock():
             self._refuse_if_used()
             self._remove()

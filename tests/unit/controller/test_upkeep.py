@@ -70,3 +70,24 @@ async def test_N17_an_optional_api_is_asked_for_where_it_may_be(monkeypatch: pyt
     monkeypatch.setattr("stoker.kube.discovery.schema_gap", lambda served: None)
     await discovery.poll()
     assert listing.listed == [("LeaderWorkerSet", "a")]
+
+
+class LateWatch(Listing):
+    """A list that lacks a pod, since it was taken before the pod; asked for alone, it is there."""
+
+    async def pages(
+        self, resource: Resource, namespace: str | None = None, selection: Selection | None = None
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        yield self.stored["Pod"] if selection and selection.fields else []
+
+
+async def test_what_a_list_lacks_is_asked_for_again_before_it_is_forgotten() -> None:
+    """It may have lost its label, or have been made after the list: forgotten, its service would create another."""
+    cache, gone, seen = Cache(("Deployment",)), [], []
+    pod = a_stored_pod("chat-0")
+    cache.put("Pod", pod)
+    upkeep = an_upkeep(LateWatch(Pod=[pod]), cache)
+    upkeep.gone = lambda kind, raw: gone.append(raw["metadata"]["name"])
+    upkeep.seen = lambda kind, raw: seen.append(raw["metadata"]["name"])
+    await upkeep.sweep("Pod")
+    assert (gone, seen) == ([], ["chat-0"])

@@ -214,3 +214,41 @@ async def test_a_lead_that_ends_is_no_failure_of_a_service() -> None:
     await held.stop()
     await until(lambda: results == ["not_leader", "cancelled"])
     assert set(results) <= set(RESULTS)
+
+
+@pytest.mark.parametrize("end", ["well", "badly"])
+async def test_N21_every_reconcile_gives_its_room_back(start: Start, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """Else the operator would stand still for good after as many reconciles as it has room for."""
+    monkeypatch.setattr(workers, "MAX_RUNNING", 2)
+    seen: list[str] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        seen.append(key[1])
+        if end == "badly":
+            raise Forbidden("no")
+        return None
+
+    queue = start(reconcile, 2)
+    names = [str(number) for number in range(5)]
+    for name in names:
+        queue.add(("ns", name))
+    await until(lambda: set(seen) == set(names))
+
+
+async def test_N21_how_many_run_at_the_same_time_is_bounded(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow ones give their slot back, and would pile up without end."""
+    monkeypatch.setattr(workers, "MAX_RUNNING", 3)
+    monkeypatch.setattr(workers, "SLOW_SECONDS", 0.0)
+    seen: list[str] = []
+
+    async def reconcile(key: ServiceKey) -> float | None:
+        seen.append(key[1])
+        await asyncio.Event().wait()
+        return None
+
+    queue = start(reconcile, 1)
+    for number in range(6):
+        queue.add(("ns", str(number)))
+    await until(lambda: len(seen) == 3)
+    await asyncio.sleep(0.1)
+    assert len(seen) == 3

@@ -46,3 +46,11 @@ def test_texts_that_move_are_written_once_a_minute() -> None:
     moved = a_status(message="0/5 nodes are available")
     assert status_delay(a_status(), moved, 10.0) == MOVING_SECONDS - 10.0
     assert status_delay(a_status(), moved, MOVING_SECONDS) == 0.0
+
+
+def test_another_reason_of_stalled_is_written_at_once() -> None:
+    """Somebody has mended one fault, and waits for what is said now."""
+    stalled = a_stalled_status()
+    *others, condition = stalled["conditions"]
+    other = {**stalled, "conditions": [*others, {**condition, "reason": "NameConflict"}]}
+    assert status_delay(stalled, other, 0.0) == 0.0

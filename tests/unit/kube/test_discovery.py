@@ -114,3 +114,14 @@ async def test_an_older_crd_is_read_once_for_each_version_and_kept_while_it_cann
     monkeypatch.setattr(watcher.cluster, "get_metadata", refused)
     await watcher.discovery.poll()
     assert watcher.discovery.capabilities.crd_outdated == "version v1alpha1"
+
+
+async def test_N7_a_change_is_told_once_and_nothing_else_is() -> None:
+    watcher = Watcher()
+    await watcher.state()
+    assert watcher.changes == 1
+    await watcher.state()
+    assert watcher.changes == 1
+    watcher.cluster.fault = NotFound("no such API", code=404)
+    await watcher.state()
+    assert watcher.changes == 2

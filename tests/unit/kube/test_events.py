@@ -90,3 +90,21 @@ async def test_what_is_remembered_is_bounded(
     for number in range(5):
         await poster.post(SERVICE, (EventIntent("Warning", "X", str(number)),))
     assert len(poster._posted) == 2
+
+
+async def test_an_event_is_the_same_from_whichever_replica(server: Server) -> None:
+    """Its name is its identity: made of the replica's, each new leader would post it once more."""
+    for instance in ("operator-0", "operator-1"):
+        await EventPoster(cast(Client, server), instance).post(SERVICE, (MISSING,))
+    first, second = server.taken
+    assert first["metadata"]["name"] == second["metadata"]["name"]
+    assert first["reportingInstance"] != second["reportingInstance"]
+
+
+async def test_an_event_keeps_to_the_bounds_of_the_api(server: Server) -> None:
+    service = {"metadata": {**SERVICE["metadata"], "name": "a" * 253}}
+    await EventPoster(cast(Client, server), "i" * 500).post(service, (EventIntent("Warning", "X", "n" * 5000),))
+    (event,) = server.taken
+    assert len(event["note"]) == 1024
+    assert len(event["metadata"]["name"]) == 253
+    assert len(event["reportingInstance"]) == 128

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from stoker.kube import logs
 from stoker.kube.client import Client
 from stoker.kube.logs import LogReader
 from stoker.kube.views import MAX_LAST_WORDS, pod_view
@@ -88,3 +90,14 @@ async def test_a_log_that_is_gone_leaves_the_message() -> None:
 def test_what_is_kept_of_a_log_holds_both_ends_of_a_vllm() -> None:
     assert "ValueError: To serve at least one request" in LOG[-MAX_LAST_WORDS:]
     assert "ValueError: To serve at least one request" not in LOG[-KEPT_BYTES:]
+
+
+async def test_N21_logs_that_nobody_reads_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No node answers: pods that fail meanwhile are asked about later, and no reconcile breaks."""
+    monkeypatch.setattr(logs, "MAX_WAITING", 2)
+    reader = LogReader(cast(Client, Node(LOG)), lambda _: None)
+    cut = ended(LOG[-KEPT_BYTES:])
+    for number in range(5):
+        pod = replace(cut, uid=f"uid-{number}")
+        assert reader.complete(KEY, pod) == pod
+    assert len(reader._asked) == 2

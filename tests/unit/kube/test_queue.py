@@ -179,3 +179,27 @@ async def test_a_waiting_worker_wakes_for_a_key_and_for_a_delay() -> None:
     queue.add("now")
     assert await asyncio.wait_for(waiting, 5.0) == "now"
     assert await asyncio.wait_for(queue.take(), 5.0) == "later"
+
+
+def test_n21_keys_that_wait_for_their_time_count_towards_the_bound() -> None:
+    queue = a_queue(max_keys=2)
+    queue.add_after("a", 5.0, 0.0)
+    queue.add("b", 0.0)
+    queue.add("c", 0.0)
+    assert (len(queue), queue.delayed, queue.overflowed) == (1, 1, True)
+    queue.add_after("a", 1.0, 0.0)  # one that has its place is moved all the same
+    assert queue.next_due_seconds(0.0) == 0.0
+    assert queue.take(0.0) == "b"
+    assert queue.next_due_seconds(0.0) == 1.0
+
+
+def test_a_key_that_is_queued_again_when_its_work_is_done_does_not_wait_for_an_old_time_too() -> None:
+    queue = a_queue()
+    queue.add("a", 0.0)
+    queue.take(0.0)
+    queue.add_after("a", 50.0, 1.0)
+    queue.add("a", 2.0)
+    queue.done("a")
+    assert (queue.take(3.0), queue.delayed) == ("a", 0)
+    queue.done("a")
+    assert queue.take(1000.0) is None

@@ -12,6 +12,7 @@ from stoker.kube import references
 from stoker.kube.cache import ServiceKey
 from stoker.kube.client import Client
 from stoker.kube.errors import NotFound
+from stoker.kube.naming import Named
 from stoker.kube.references import FRESH_SECONDS, ReferenceReader
 from stoker.reconcile.findings import RETRY_MISSING
 
@@ -166,3 +167,32 @@ async def test_what_is_missing_is_read_again_when_the_service_is_looked_at_for_i
 ) -> None:
     assert await reads_after(RETRY_MISSING, monkeypatch, exists=False) == 2
     assert await reads_after(1.0, monkeypatch, exists=False) == 1
+
+
+async def test_N20_of_a_secret_nothing_is_kept_but_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = Race(monkeypatch)
+    race.value = "topsecretvalue"
+    (view,) = await race.reader.of(KEY, WITH_ENV)
+    assert view.digest
+    assert view.data is None
+    kept = repr((race.reader._read, view))
+    assert "topsecretvalue" not in kept
+    assert base64.b64encode(b"topsecretvalue").decode() not in kept
+
+
+async def test_N20_the_same_secret_has_another_digest_for_another_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads two revisions shall not learn that two services share a password."""
+    race = Race(monkeypatch)
+    digests = set()
+    for uid in ("svc", "other"):
+        service = {**WITH_ENV, "metadata": {"uid": uid, "generation": 1}}
+        (view,) = await race.reader.of((KEY[0], uid), service)
+        digests.add(view.digest)
+    assert len(digests) == 2
+
+
+async def test_N20_the_content_of_a_secret_is_no_facts_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever asks for what is in an object: of a Secret it is not handed on."""
+    named = Named("Secret", "token", "spec.model.facts.configMapName", keys=("k",), reads=True)
+    view = await Race(monkeypatch).reader._view(named, KEY[0], "svc")
+    assert (bool(view.digest), view.data) == (True, None)

@@ -20,7 +20,10 @@ def stoker() -> Recipe:
     return Recipe(
         reference=STOKER,
         containerfile=folder / "Containerfile",
-        sources={"stoker": ROOT / "operator/stoker", "stoker-command": folder / "stoker-command"},
+        sources={
+            "stoker": ROOT / "operator/stoker",
+            **{name: folder / name for name in ("stoker-command", "stoker-main")},
+        },
         requirements=ROOT / "requirements/operator.txt",
     )
 

@@ -13,6 +13,8 @@ from tests.node.watching import load, watched
 STREAMS = 4
 # A worker starts and answers within this time, on a machine that has other work too.
 WORKER_SECONDS = 40
+# A pod that is deleted before it has done anything ends within seconds; its grace period is more than two minutes.
+QUICK_END_SECONDS = 60
 
 pytestmark = pytest.mark.usefixtures("ready")
 
@@ -98,6 +100,20 @@ def test_an_agent_that_dies_leaves_the_engine_and_its_streams_alone(namespace: N
     assert restarts(namespace, pod) == {"engine": 0, "agent": 1}
     assert namespace.processes(pod, "engine")[0] == engine
     assert namespace.agent_status(pod)["warm"]
+
+
+def test_a_pod_deleted_as_its_agent_starts_does_not_wait_out_its_grace_period(namespace: Namespace) -> None:
+    """The first process of a container loses a signal that it does not handle yet."""
+
+    def every_agent_is_being_made() -> bool:
+        pods = namespace.engine_pods()
+        return len(pods) == 2 and all(pod["status"].get("initContainerStatuses") for pod in pods)
+
+    namespace.kubectl("scale", "infsvc", "smollm2", "--replicas=2")
+    until(every_agent_is_being_made, "a second pod begins", 60, every=0.05)
+    namespace.kubectl("scale", "infsvc", "smollm2", "--replicas=1")
+    until(lambda: len(namespace.get("pods")["items"]) == 1, "the second pod is gone", QUICK_END_SECONDS)
+    assert is_ready(namespace.the_pod())
 
 
 def test_N10_a_drain_outlives_the_agents_worker(namespace: Namespace) -> None:

@@ -1,14 +1,16 @@
 """N6: what an earlier release stored goes on running, whatever today's renderer would do."""
 
+import json
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from stoker.plan.snapshot import RevisionView
+from stoker.plan.snapshot import ReferenceView, RevisionView
 from stoker.reconcile.settings import Settings
 from stoker.render.labels import REVISION
+from tests.builders.configs import a_config
 from tests.builders.snapshots import Life, an_object
 from tests.builders.specs import SpecBuilder
 from tests.revisions.harness import Stored, stored, versions
@@ -112,3 +114,21 @@ def test_N6_of_several_stored_revisions_that_are_one_input_the_one_that_runs_sta
     life.revisions[name] = RevisionView(an_object("ControllerRevision", name), view.number + 1, under_another_key(view))
     assert life.reconcile().apply == ()
     assert revision_of(life) == before
+
+
+def test_N6_a_changed_configmap_of_facts_shows_as_outdated_and_rolls_nothing() -> None:
+    """Renderer and agent are the same: only the layout tells that the same input would be rendered otherwise."""
+    path = "spec.model.facts.configMapName"
+    view = ReferenceView("ConfigMap", "facts", path, exists=True, data={"config.json": json.dumps(a_config())})
+    life = a_life(references=(view,)).set("model.facts.configMapName", "facts")
+    life.reconcile()
+    before = life.template()
+    assert life.reconcile().create_revision is None
+    assert life.status is not None
+    assert life.status["revision"].get("outdated") is None
+
+    larger = json.dumps(a_config(num_hidden_layers=64, intermediate_size=100_000))
+    life.references = (replace(view, data={"config.json": larger}),)
+    assert life.reconcile().create_revision is None
+    assert life.template() == before
+    assert life.status["revision"]["outdated"]

@@ -1,5 +1,6 @@
 """Files that people hand in: whatever they hold, one line says what is wrong."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.cli.documents import UnusableError, read_text, yaml_documents
+from stoker.cli.documents import MAX_VALUES, UnusableError, read_text, yaml_documents
 from stoker.cli.output import one_line, to_yaml
 
 LIMIT = 1000
@@ -51,6 +52,14 @@ BROKEN = {
     "no null by tag": ("a: !!null abc", "'abc' is no null"),
     "an open quote": ("a: 'x", "line 1"),
     "a colon too many": ("a: b: c", "line 1, column 5"),
+    "JSON that nests": ('{"a":' + "[" * 80 + "]" * 80 + "}", "nested"),
+    "JSON that nests deeply": ('{"a":' * 100_000 + "1" + "}" * 100_000, "nest"),
+    "JSON with a key twice": ('{"a": {"b": 1, "b": 2}}', "a.b: stands twice"),
+    "JSON that is cut off": ('{"a": {"b": 1', "did not find expected ',' or '}'"),
+    "JSON with half a character": (r'{"a": ["\ud83d"]}', "a[0]: holds half of a character"),
+    "JSON with half a character in a key": (r'{"a": {"\udE00": 1}}', "a: holds half of a character"),
+    "JSON without a number": ('{"a": NaN}', "a: is no number that JSON can hold"),
+    "JSON of many digits": (f'{{"a": {"9" * 200}}}', "a: is a number of more than 100 digits"),
 }
 
 
@@ -137,3 +146,21 @@ def test_yaml_comes_out_without_aliases_and_without_wrapping() -> None:
 def test_N20_a_line_stays_one_line(text: str) -> None:
     assert one_line(text).isprintable()
     assert len(one_line(text).splitlines()) <= 1
+
+
+@pytest.mark.parametrize("indent", [None, "\t"])
+def test_json_is_read_as_json(indent: str | None) -> None:
+    """A character beyond 16 bits is two escapes, which YAML refuses, as it refuses tabs."""
+    value = {"a": [{"b": "\U0001f600 \n", "c": 1.5, "d": None}], "e": {"f": True}}
+    assert yaml_documents(json.dumps(value, indent=indent)) == [value]
+
+
+def test_a_long_list_of_nodes_is_no_bomb() -> None:
+    """What JSON holds is bounded by its file."""
+    values = list(range(MAX_VALUES + 1))
+    assert yaml_documents(json.dumps({"a": values})) == [{"a": values}]
+
+
+def test_a_mapping_in_braces_may_be_yaml() -> None:
+    assert yaml_documents("{a: b, c: [1, &x y, *x]}") == [{"a": "b", "c": [1, "y", "y"]}]
+    assert yaml_documents('{"a": 1}\n---\n{"a": 2}') == [{"a": 1}, {"a": 2}]

@@ -29,8 +29,8 @@ class Counts:
 
     @property
     def serves_in_full(self) -> bool:
-        """Every wanted pod is of that revision and serves."""
-        return self.is_complete and self.available >= self.wanted and self.ready >= self.wanted
+        """Every wanted pod is of that revision and serves; only what is ready counts as available."""
+        return self.is_complete and self.available >= self.wanted
 
 
 def count(snapshot: Snapshot, outcome: Outcome) -> Counts:

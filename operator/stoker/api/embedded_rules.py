@@ -35,6 +35,17 @@ def _values_fit(value: Value) -> bool:
     return count == (1 if operator in {"Gt", "Lt"} else 0)
 
 
+def _values_rule(counts: str, others: str) -> Rule:
+    """Return the rule of a requirement's values; ``others`` says how many go with other operators than In and NotIn."""
+    return Rule(
+        field="values",
+        problem="the number of values does not go with the operator",
+        remedy=f"give {counts}, Exists and DoesNotExist none",
+        expression=_LABELS.format(others=f"({others})"),
+        holds=_values_fit,
+    )
+
+
 def _is_node_name(requirement: Value) -> bool:
     is_one = requirement.get("operator") in {"In", "NotIn"} and _count(requirement, "values") == 1
     return is_one and requirement.get("key") == "metadata.name"
@@ -84,23 +95,9 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
         ),
     ),
     "V1NodeSelectorRequirement": (
-        Rule(
-            field="values",
-            problem="the number of values does not go with the operator",
-            remedy="give In and NotIn one or more, Gt and Lt one, Exists and DoesNotExist none",
-            expression=_LABELS.format(others=f"({_ONE_VALUE.format(others=_NO_VALUES)})"),
-            holds=_values_fit,
-        ),
+        _values_rule("In and NotIn one or more, Gt and Lt one", _ONE_VALUE.format(others=_NO_VALUES)),
     ),
-    "V1LabelSelectorRequirement": (
-        Rule(
-            field="values",
-            problem="the number of values does not go with the operator",
-            remedy="give In and NotIn one or more, Exists and DoesNotExist none",
-            expression=_LABELS.format(others=f"({_NO_VALUES})"),
-            holds=_values_fit,
-        ),
-    ),
+    "V1LabelSelectorRequirement": (_values_rule("In and NotIn one or more", _NO_VALUES),),
     "V1NodeSelectorTerm": (
         Rule(
             field="matchFields",

@@ -5,12 +5,11 @@ Nesting, the number of values and what aliases expand to are bounded before anyt
 """
 
 import errno
-import itertools
 import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,11 +72,9 @@ def _json_documents(text: str) -> list[Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        document = json.loads(text, object_pairs_hook=_unique)
+        return [json.loads(text, object_pairs_hook=_unique)]
     except (ValueError, RecursionError):
         return None
-    _check_depth(document)
-    return [document]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -85,20 +82,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key stands twice")
     return found
-
-
-def _check_depth(document: object) -> None:
-    level: list[object] = [document]
-    for depth in itertools.count():
-        if not level:
-            return
-        _check_bounds(depth, 0)
-        inner = (value.values() if isinstance(value, dict) else value for value in level)
-        level = [below for values in inner if isinstance(values, Iterable) for below in values if _is_nested(below)]
-
-
-def _is_nested(value: object) -> bool:
-    return isinstance(value, dict | list)
 
 
 def _yaml_documents(text: str) -> list[Any]:
@@ -191,18 +174,20 @@ def _broken(error: yaml.YAMLError, text: str) -> Fault:
     return Fault(f"line {mark.line + 1}, column {mark.column + 1}", problem, remedy)
 
 
-def _check_json(value: object, path: str = "") -> None:
-    """Require what JSON can hold: other keys, dates, bytes and sets come from YAML's own tags."""
+def _check_json(value: object, path: str = "", depth: int = 1) -> None:
+    """Require what JSON can hold, nested within bounds: other keys, dates, bytes and sets come from YAML's own tags."""
+    if isinstance(value, dict | list):
+        _check_bounds(depth, 0)
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 remedy = f'write it in quotes: "{key}"'
                 raise UnusableError(Fault(join(path, str(key)), "the key is no string", remedy))
             _check_text(key, path)
-            _check_json(item, join(path, key))
+            _check_json(item, join(path, key), depth + 1)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _check_json(item, join(path, index))
+            _check_json(item, join(path, index), depth + 1)
     elif isinstance(value, str):
         _check_text(value, path)
     elif isinstance(value, int | float) and (problem := _number_problem(value)):

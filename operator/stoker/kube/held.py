@@ -17,7 +17,7 @@ from stoker.kube.client import Client, Selection
 from stoker.kube.errors import ApiError
 from stoker.kube.resources import POD
 from stoker.kube.views import pod_view
-from stoker.plan.counts import added, held_by
+from stoker.plan.counts import add_pods
 from stoker.render.labels import MANAGED_BY
 
 FRESH_SECONDS = 15.0
@@ -77,7 +77,7 @@ class ForeignHeld:
     async def _list(self) -> dict[str, dict[str, int]]:
         held: dict[str, dict[str, int]] = {}
         async for page in self._client.pages(POD, selection=FOREIGN_PODS):
-            held = added(held, held_by(map(pod_view, page)))
+            add_pods(held, map(pod_view, page))
         return held
 
 

@@ -29,10 +29,15 @@ def add(held: dict[str, dict[str, int]], node: str, name: str, count: int) -> No
 def held_by(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
     """Return what pods hold in all."""
     held: dict[str, dict[str, int]] = {}
+    add_pods(held, pods)
+    return held
+
+
+def add_pods(held: dict[str, dict[str, int]], pods: Iterable[PodView]) -> None:
+    """Add what pods hold to a count."""
     for pod in pods:
         for node, name, count in holdings(pod):
             add(held, node, name, count)
-    return held
 
 
 def holdings(pod: PodView) -> Iterator[tuple[str, str, int]]:

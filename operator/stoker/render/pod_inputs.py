@@ -16,18 +16,22 @@ MEANT_WHEN_EMPTY = frozenset({"accelerator"})
 
 
 def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``of_pods`` as it is stored: its keys in canonical order. Raises ``TypeError`` for floats."""
+    ordered: dict[str, Any] = json.loads(canonical(of_pods(spec)))
+    return ordered
+
+
+def of_pods(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of the stored spec that concerns pods, present keys only: defaults change, intent does not.
 
     What is empty and means what its absence means is left out: a list anywhere (Kubernetes keeps no difference), a
     section, a field of ``pod``. Other empty objects are meant: ``emptyDir: {}`` is a volume, ``labelSelector: {}``
-    selects everything. Keys come in canonical order. Raises ``TypeError`` for floats, which no field takes.
+    selects everything.
     """
     kept = {field: _without_empty_lists(value) for field, value in spec.items() if field not in NOT_OF_PODS}
     if isinstance(kept.get("pod"), dict):
         kept["pod"] = {field: value for field, value in kept["pod"].items() if value != {}}
-    meant = {field: value for field, value in kept.items() if value != {} or field in MEANT_WHEN_EMPTY}
-    ordered: dict[str, Any] = json.loads(canonical(meant))
-    return ordered
+    return {field: value for field, value in kept.items() if value != {} or field in MEANT_WHEN_EMPTY}
 
 
 def _without_empty_lists(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -22,7 +22,7 @@ from stoker.render.labels import REVISION
 from stoker.render.layout_codec import layout_from_json, layout_to_json
 from stoker.render.meta import child_meta, with_applied_hash
 from stoker.render.names import revision_name
-from stoker.render.pod_inputs import pod_inputs
+from stoker.render.pod_inputs import of_pods, pod_inputs
 
 FORMAT = 1
 """Version of the shape of a revision's data."""
@@ -85,7 +85,7 @@ class RevisionData:
 
 def input_hash(spec: Mapping[str, Any], references: Mapping[str, str]) -> str:
     """Return the hash over the part of the stored ``spec`` that concerns pods, and over the digests of references."""
-    return digest({"spec": pod_inputs(spec), "references": dict(references)})
+    return digest({"spec": of_pods(spec), "references": dict(references)})
 
 
 def revision_inputs(spec: Mapping[str, Any], references: Sequence[ReferenceView]) -> RevisionInputs:

@@ -7,9 +7,7 @@ import pytest
 
 from stoker.render.pod_inputs import NOT_OF_PODS, pod_inputs
 from tests.builders.schema import ENTRY, ITEM, KEY, Schema, Steps, at, children, dotted, sample, spec_schema
-from tests.builders.snapshots import Life
 from tests.builders.specs import H100, SpecBuilder, a_spec
-from tests.builders.views import a_node
 from tests.unit.reconcile.support import a_life, revision_of
 
 SPEC = spec_schema()
@@ -74,7 +72,7 @@ def without(value: Any, path: Steps) -> Any:
 
 def pods(spec: SpecBuilder) -> Any:
     """Return the pods that a spec asks for as Kubernetes stores them, without their revision's name."""
-    life = Life(spec, nodes=(a_node(gpus=8),))
+    life = a_life(spec)
     life.reconcile()
     if ("Deployment", "chat") not in life.bodies:
         return None

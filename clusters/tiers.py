@@ -142,19 +142,20 @@ def _lines(process: "subprocess.Popen[bytes]", deadline: float) -> Iterator[str 
         yield rest.decode(errors="replace")
 
 
+def for_another_make() -> dict[str, str]:
+    """Return the environment for a make of its own: the options and job slots of the one above are not for it."""
+    return {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
+
+
 @contextmanager
 def _started(tier: Tier) -> "Iterator[subprocess.Popen[bytes]]":
-    # A make of its own: the options and job slots of the one above are not for it.
-    environment = {
-        name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
-    }
     words = ["setpriv", "--pdeathsig", "TERM", "--", "make", tier.target]
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=environment,
+        env=for_another_make(),
         start_new_session=True,
     )
     try:

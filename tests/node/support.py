@@ -7,7 +7,6 @@ own, in which Pod Security `restricted` is enforced.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from clusters import demo_model
 from clusters.kubectl import Kubectl
 from clusters.local import LocalCluster
 from clusters.processes import start_ticks
+from clusters.tiers import for_another_make
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples/quickstart.yaml"
@@ -47,12 +47,9 @@ class Stage:
 
     def demo(self) -> str:
         """Run the demo on this cluster and return what it prints. Afterwards the operator runs, and a model."""
-        # A make of its own: the options and job slots of the one above are not for it.
-        of_make = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
-        environment = {name: value for name, value in os.environ.items() if name not in of_make}
         words = ["make", "demo", "CLUSTER=local", f"NAME={self.cluster.name}"]
         done = subprocess.run(
-            words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=DEMO_SECONDS, check=False
+            words, cwd=ROOT, env=for_another_make(), capture_output=True, text=True, timeout=DEMO_SECONDS, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

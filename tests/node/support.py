@@ -122,6 +122,10 @@ class Namespace:
         pods = self.get("pods", "-l", "serving.stoker.dev/component=engine").get("items", [])
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
+    def pods_of(self, name: str) -> list[Json]:
+        """Return the pods of a service, those that are going too."""
+        return list(self.get("pods", "-l", f"serving.stoker.dev/service={name}").get("items", ()))
+
     def the_pod(self, name: str = "smollm2") -> Json:
         """Return the only engine pod of a service."""
         (pod,) = (p for p in self.engine_pods() if p["metadata"]["labels"]["serving.stoker.dev/service"] == name)

@@ -35,8 +35,7 @@ def small(**changes: object) -> Json:
 
 def names(namespace: Namespace) -> set[str]:
     """Return the names of the service's pods, those that are going too."""
-    pods = namespace.get("pods", "-l", "serving.stoker.dev/service=smollm2")["items"]
-    return {pod["metadata"]["name"] for pod in pods}
+    return {pod["metadata"]["name"] for pod in namespace.pods_of("smollm2")}
 
 
 def test_N10_a_rollout_loses_no_stream(namespace: Namespace) -> None:

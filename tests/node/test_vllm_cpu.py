@@ -16,6 +16,8 @@ from tests.node.test_agent_dies import command_of
 from tests.node.watching import PodWatch, load, watched
 
 START_SECONDS = 600.0
+# A minute for imports, the engine's own end, and what a busy machine adds; the grace period is longer by half a minute.
+YOUNG_GONE_SECONDS = 60 + 45.0
 # A minute without a token, or of silence; nine probes, ten seconds apart; the grace period; what a busy machine adds.
 HANG_SECONDS = 60 + 9 * 10 + 20 + 40.0
 NOT_READY_SECONDS = 10.0
@@ -28,20 +30,40 @@ EIGHTH: Mapping[str, Any] = {
 # By service: the tokens that its KV cache holds.
 TOKENS = {"half": 57_856, "eighth": 64_896}
 
-pytestmark = pytest.mark.usefixtures("ready")
-
 
 @pytest.fixture(scope="module")
-def ready(namespace: Namespace) -> Iterator[Hub]:
-    """Both services, started together and Ready; one has downloaded its model from the hub."""
+def starting(namespace: Namespace) -> Iterator[Hub]:
+    """Both services, started together; one downloads its model from the hub."""
     vllm_cpu.provide_libraries(namespace)
     vllm_cpu.provide_model(namespace)
     with serving(namespace.stage.cluster, vllm_cpu.model()) as hub:
         namespace.apply(vllm_cpu.from_hub("half", OPEN, hub))
         namespace.apply(vllm_cpu.service("eighth", **EIGHTH))
-        for name in TOKENS:
-            namespace.await_ready(name, START_SECONDS)
         yield hub
+
+
+@pytest.fixture(scope="module")
+def ready(namespace: Namespace, starting: Hub) -> Hub:
+    """Both services, Ready."""
+    for name in TOKENS:
+        namespace.await_ready(name, START_SECONDS)
+    return starting
+
+
+@pytest.mark.usefixtures("starting")
+def test_an_engine_that_is_deleted_while_it_imports_is_gone_before_its_grace_period(namespace: Namespace) -> None:
+    """Beside the start of the others, which is waited for in any case."""
+    namespace.apply(vllm_cpu.service("young"))
+    until(lambda: runs(namespace.pods_of("young")), "the engine's container runs", START_SECONDS)
+    namespace.kubectl("delete", "infsvc", "young", "--wait=false")
+
+    took = until(lambda: not namespace.pods_of("young"), "the pod is gone", START_SECONDS)
+    assert took < YOUNG_GONE_SECONDS
+
+
+def runs(pods: list[Json]) -> bool:
+    """Whether the engine of the only pod runs."""
+    return bool(pods) and "running" in container_of(pods[0], "engine")["state"]
 
 
 def test_vllm_downloads_from_the_hub_and_the_status_says_what_that_is_worth(namespace: Namespace, ready: Hub) -> None:
@@ -51,6 +73,7 @@ def test_vllm_downloads_from_the_hub_and_the_status_says_what_that_is_worth(name
     assert (verified["status"], verified["reason"]) == ("Unknown", "NotVerified")
 
 
+@pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize("name", TOKENS)
 def test_the_kv_cache_holds_what_the_status_says(namespace: Namespace, name: str) -> None:
     expected = TOKENS[name]
@@ -62,6 +85,7 @@ def test_the_kv_cache_holds_what_the_status_says(namespace: Namespace, name: str
     assert namespace.service(name)["status"]["layout"]["kvTokens"] == expected
 
 
+@pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize("name", TOKENS)
 def test_it_answers_a_chat(namespace: Namespace, name: str) -> None:
     answer = namespace.chat("What is the capital of France?", name, temperature=0)
@@ -76,6 +100,7 @@ def process_of(namespace: Namespace, pod: Json, title: bytes) -> int:
     return next(each for each in namespace.processes(pod, "engine") if title in command_of(each))
 
 
+@pytest.mark.usefixtures("ready")
 def test_stopped_and_killed_processes_are_found_and_the_engines_healed(namespace: Namespace) -> None:
     """Both engines at the same time: what is waited for is mostly silence."""
     half, eighth = namespace.the_pod("half"), namespace.the_pod("eighth")

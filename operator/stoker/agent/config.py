@@ -78,6 +78,7 @@ class AgentConfig(_Model):
     """What one agent needs to know of its engine. Times are in seconds.
 
     `longest_prefill_seconds`: the longest time in which a healthy, busy engine may show no progress.
+    `deaf_seconds`: for how long after its start an engine may lose a SIGTERM; 0 where it never does.
     `drain_budget_seconds`: the longest that a drain may take: the pod's grace period minus a margin.
     `drain_token`: a guard against accidents, not a secret.
     """
@@ -93,6 +94,7 @@ class AgentConfig(_Model):
     warmup: WarmupConfig = WarmupConfig()
     startup_budget_seconds: Seconds
     longest_prefill_seconds: Seconds
+    deaf_seconds: Pause = 0
     settle_seconds: Pause = 10
     quiet_seconds: Pause = 5
     drain_budget_seconds: int = Field(ge=0, le=7 * 86400)

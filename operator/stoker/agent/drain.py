@@ -12,7 +12,7 @@ from typing import Final
 
 from stoker.agent.config import EngineMetrics
 from stoker.agent.metrics import Reading
-from stoker.agent.state import Phase
+from stoker.agent.state import Phase, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,17 @@ def refusal(phase: Phase) -> Done | None:
     if phase in {Phase.READY, Phase.DRAINING}:
         return None
     return Done(clean=True, reason=f"nothing to drain: the engine is {phase}")
+
+
+def may_be_deaf(state: State, called_at: float, now: float, deaf_seconds: float) -> bool:
+    """Whether SIGTERM may be lost on this engine: it does not listen yet and has only just started.
+
+    A container's first process gets no signal that it has no handler for, and a Python engine imports for many seconds
+    before it has one. SIGTERM is sent once, after the hook: lost, it leaves the engine, and its GPUs, until SIGKILL.
+    An engine whose startup probe was never called runs since the hook was called (`called_at`), or a little longer.
+    """
+    began = state.since if state.asked or state.loss else called_at
+    return not state.listening and now - began < deaf_seconds
 
 
 def _nothing_to_wait_for(_drain: Drain, phase: Phase, _now: float, _limits: DrainLimits) -> Done | None:

@@ -247,21 +247,27 @@ class Observer:
     # ---- drain ------------------------------------------------------------------------------------------------------
 
     async def drain(self, resumed: bool = False) -> Done:
-        """Hold until the engine is drained, or there is nothing to wait for. A caller that is cancelled lets go.
+        """Hold until the engine hears SIGTERM and is drained. A caller that is cancelled lets go.
 
         Callers share one drain; `resumed` ones, which an earlier worker left, go on with the one it had begun.
         Raises TooManyDrainsError.
         """
-        self.look()
-        done = drains.refusal(self.phase)
-        if done is not None:
-            return done
-        async with self._draining(resumed):
-            while True:
-                done = self._drain_ending()
-                if done is not None:
-                    return done
+        async with self._let_in():
+            await self._until_it_hears()
+            done = drains.refusal(self.phase)
+            if done is None:
+                self._join(resumed)
+            while done is None:
                 await asyncio.sleep(self._rhythm.drain_check)
+                done = self._drain_ending()
+            return done
+
+    async def _until_it_hears(self) -> None:
+        self.look()
+        called_at = self._clock()
+        while drains.may_be_deaf(self.state, called_at, self._clock(), self.config.deaf_seconds):
+            await asyncio.sleep(self._rhythm.drain_check)
+            self.look()
 
     def _drain_ending(self) -> Done | None:
         """The end of the drain, the same for all that wait for it."""
@@ -273,16 +279,15 @@ class Observer:
         return self._drain_done
 
     @asynccontextmanager
-    async def _draining(self, resumed: bool) -> AsyncIterator[None]:
+    async def _let_in(self) -> AsyncIterator[None]:
         if self._drain_callers >= DRAIN_CALLERS_LIMIT:
             raise TooManyDrainsError
         self._drain_callers += 1
-        self._join(resumed)
         try:
             yield
         finally:
             self._drain_callers -= 1
-            if self._drain_callers == 0 and self._drain is not None:
+            if self._drain_callers == 0 and self._drain is not None and self._drain.over_at is None:
                 self._drain = replace(self._drain, over_at=self._clock())
             self._tell()
 

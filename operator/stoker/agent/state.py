@@ -95,7 +95,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class StartupAsked:
-    """The startup probe was called: the kubelet has started the engine's container (anew)."""
+    """The startup probe was called: the engine's container runs, which may be long after its agent does."""
 
 
 Observation = Listener | Health | Models | Page | Warmup | Question | StartupAsked
@@ -142,12 +142,17 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything known about the present incarnation. Times are monotonic seconds."""
+    """Everything known about the present incarnation. Times are monotonic seconds.
+
+    `since`: the first startup probe, which comes within seconds of the container's start; until then (`asked` is False)
+    the time at which the agent began, or lost the engine before.
+    """
 
     incarnation: int = 1
     since: float = 0.0
     identity: str | None = None
     listening: bool = False
+    asked: bool = False
     started_at: float | None = None
     models_detail: str = ""
     warm: bool = False
@@ -182,7 +187,8 @@ def step(state: State, seen: Observation, now: float, incarnation: int | None = 
         case Question():
             after = _see_question(state, seen, now)
         case StartupAsked():
-            after = replace(state, loss=None, since=now) if state.loss else state
+            known = state.asked or state.listening
+            after = state if known else replace(state, asked=True, loss=None, since=now)
     return after
 
 

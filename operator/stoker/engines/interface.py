@@ -59,6 +59,8 @@ class Invocation:
     """
     longest_prefill_seconds: int
     """How long a healthy engine may show no progress while requests run."""
+    deaf_seconds: int = 0
+    """For how long after its start the engine has no handler for SIGTERM, which the kernel then drops."""
 
 
 class Engine(Protocol):

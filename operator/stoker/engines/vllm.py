@@ -41,6 +41,8 @@ BATCHED_TOKENS: Final = ((0, 2048), (70 * GIB, 8192), (160 * GIB, 16384))
 """vLLM's own choice of the tokens of a step, by the memory of the device."""
 FIRST_SHAPE_SECONDS: Final = 120
 """What a GPU kernel takes to be compiled for a shape that comes up for the first time."""
+IMPORT_SECONDS: Final = 60
+"""vLLM hears SIGTERM once torch and transformers are imported: after 10 s on two idle cores, later from a cold disk."""
 STEP_TIMEOUT_SECONDS: Final = 300
 """How long vLLM waits for one step of its workers unless told otherwise: then its core ends itself."""
 CPU_OVERHEAD_BYTES: Final = 3 * GIB
@@ -122,6 +124,7 @@ class Vllm:
             group_id=GROUP_ID,
             model_path=MODEL_MOUNT if on_volume else None,
             longest_prefill_seconds=_longest_prefill(spec, layout),
+            deaf_seconds=IMPORT_SECONDS,
         )
 
 

@@ -8,10 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.agent.drain import Done, Drain, DrainLimits, begin, ending, goes_on, holds, is_idle, refusal, see
+from stoker.agent.drain import (
+    Done,
+    Drain,
+    DrainLimits,
+    begin,
+    ending,
+    goes_on,
+    holds,
+    is_idle,
+    may_be_deaf,
+    refusal,
+    see,
+)
 from stoker.agent.metrics import Reading
-from stoker.agent.state import Phase
+from stoker.agent.state import Phase, StartupAsked
 from tests.builders.agents import LLAMA_CPP, VLLM, reading
+from tests.unit.agent.clock import DOWN, UP, Clock, ready_clock
 
 LIMITS = DrainLimits(settle=10, quiet=5, budget=100, hold=60)
 
@@ -72,6 +85,38 @@ def test_N9_what_is_not_said_is_not_idle(unknown: Reading) -> None:
     assert done is not None
     assert not done.clean
     assert "the drain budget of 100 s is over (running" in done.reason
+
+
+DEAF = 60.0
+
+
+@pytest.mark.parametrize(
+    ("clock", "age", "deaf"),
+    [
+        (Clock().see(StartupAsked(), after=400), 59, True),
+        (Clock().see(StartupAsked(), after=400), 60, False),
+        (Clock().see(StartupAsked(), UP), 1, False),
+        (ready_clock(), 1, False),
+        (ready_clock().see(DOWN, after=400), 59, True),
+        (ready_clock().see(DOWN, after=400), 60, False),
+        (ready_clock().see(DOWN, after=400).see(StartupAsked(), after=300), 59, True),
+    ],
+    ids=["imports", "has-imported", "listens", "serves", "is-made-anew", "stays-away", "imports-anew"],
+)
+def test_an_engine_that_has_just_started_may_lose_sigterm(clock: Clock, age: float, deaf: bool) -> None:
+    assert may_be_deaf(clock.state, clock.now + age, clock.now + age, DEAF) is deaf
+
+
+def test_an_engine_that_no_probe_has_seen_is_taken_to_be_as_old_as_the_hook() -> None:
+    """The kubelet asks every 3 s, and no more once the pod goes; the agent may be older by the pull of an image."""
+    clock = Clock()
+    called_at = clock.now + 400
+    assert may_be_deaf(clock.state, called_at, called_at + 59, DEAF)
+    assert not may_be_deaf(clock.state, called_at, called_at + 60, DEAF)
+
+
+def test_an_engine_that_loses_no_sigterm_is_never_deaf() -> None:
+    assert not may_be_deaf(Clock().state, 1000, 1000, 0)
 
 
 def test_no_page_at_all_is_not_idle() -> None:

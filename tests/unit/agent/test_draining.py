@@ -65,6 +65,32 @@ async def test_a_drain_without_any_engine_returns_at_once(configure: Configure) 
         assert await it.drain() == (200, "nothing to drain: the engine is Starting")
 
 
+async def test_a_drain_holds_until_a_new_engine_hears_sigterm(configure: Configure) -> None:
+    async with agent(configure(Engine(), deaf_seconds=2)) as it:
+        begun = time.monotonic()
+        assert await it.drain() == (200, "nothing to drain: the engine is Starting")
+        assert time.monotonic() - begun >= 2
+
+
+async def test_a_new_engine_that_listens_hears_sigterm(own_engine: Engine, configure: Configure) -> None:
+    async with agent(configure(own_engine, deaf_seconds=3000)) as it:
+        drain = asyncio.create_task(it.drain())
+        await asyncio.sleep(0.5)
+        assert not drain.done()
+        await own_engine.started()
+        assert (await drain)[0] == 200
+
+
+async def test_who_waits_for_a_new_engine_counts_as_a_caller(configure: Configure) -> None:
+    async with agent(configure(Engine(), deaf_seconds=3000)) as it:
+        callers = [asyncio.create_task(it.drain()) for _ in range(DRAIN_CALLERS_LIMIT + 1)]
+        done, waiting = await asyncio.wait(callers, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.result() for task in done] == [(503, "too many callers wait for the drain")]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
 async def test_a_drain_ends_when_the_engine_dies(own_engine: Engine, configure: Configure) -> None:
     await own_engine.started()
     async with agent(configure(own_engine, settle_seconds=3000)) as it:

@@ -106,6 +106,12 @@ def test_once_the_kubelet_starts_the_container_anew_it_is_starting_and_no_longer
     assert clock.alive
 
 
+def test_an_engine_is_as_old_as_its_first_startup_probe() -> None:
+    """Its image may be pulled for long after its agent has begun."""
+    clock = Clock().see(StartupAsked(), after=400).see(StartupAsked(), after=3)
+    assert "(3 s of 600 s)" in startup(clock.state, clock.now, LIMITS).reason
+
+
 def test_the_startup_probe_alone_changes_nothing() -> None:
     clock = ready_clock()
     before = clock.state

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from stoker.agent.config import AgentConfig
+from stoker.engines.vllm import Vllm
 from stoker.render.identity import ServiceIdentity
+from stoker.render.timing import STOP_MARGIN
 from tests.builders.layouts import GIB, a_layout, an_invocation
 from tests.builders.specs import a_spec
 from tests.builders.templates import CHAT, agent, agent_config, engine, pod, template
@@ -206,8 +208,8 @@ def test_the_agent_is_a_native_sidecar_with_cpu_of_its_own() -> None:
 def test_the_agent_knows_what_is_served() -> None:
     assert agent_config().served_name == "chat"
     assert agent_config(a_spec().set("model.names", ["llama", "other"])).served_name == "llama"
-    config = agent_config(invocation=an_invocation(longest_prefill_seconds=77, health_path="/healthz"))
-    assert (config.longest_prefill_seconds, config.health_path) == (77, "/healthz")
+    config = agent_config(invocation=an_invocation(longest_prefill_seconds=77, deaf_seconds=66, health_path="/healthz"))
+    assert (config.longest_prefill_seconds, config.deaf_seconds, config.health_path) == (77, 66, "/healthz")
     assert config.metrics.running == "engine:running"
 
 
@@ -224,3 +226,11 @@ def test_the_drain_token_differs_between_services_and_not_between_reconciles() -
     other = ServiceIdentity("team-a", "chat", "99999999-2222-3333-4444-555555555555")
     assert other.drain_token != CHAT.drain_token
     assert ServiceIdentity("team-a", "chat", CHAT.uid).drain_token == CHAT.drain_token
+
+
+@pytest.mark.parametrize("max_length", [1, 8192, None])
+def test_a_new_engine_is_not_held_until_it_is_killed(max_length: int | None) -> None:
+    """SIGTERM comes after the hook, and must find some of the grace period left."""
+    layout = a_layout(max_length=max_length)
+    deaf_seconds = Vllm().invocation(a_spec().build(), layout, "chat").deaf_seconds
+    assert 30 <= deaf_seconds <= pod(layout=layout)["terminationGracePeriodSeconds"] - STOP_MARGIN

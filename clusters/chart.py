@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from clusters import binaries
+from clusters.documents import load_all
 from clusters.errors import ClusterError
 from clusters.run import run
 
@@ -42,7 +43,7 @@ def helm(*words: str, kubeconfig: Path | None = None, timeout_seconds: float = H
 def render(values: Mapping[str, Any] | None = None, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
     """Return what the chart creates. Raises ClusterError, with the path, for values that its schema refuses."""
     words = ["template", RELEASE, str(CHART), "--namespace", namespace, *_values(values)]
-    return [document for document in yaml.safe_load_all(helm(*words)) if document]
+    return load_all(helm(*words))
 
 
 def install(kubeconfig: Path, values: Mapping[str, Any] | None = None, namespace: str = NAMESPACE) -> None:

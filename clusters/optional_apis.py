@@ -5,22 +5,21 @@ They are never copied into this repository: the modules under `go/` pin their ve
 
 import functools
 import hashlib
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from clusters import binaries, paths
 from clusters.controlplane import ControlPlane, await_true
+from clusters.documents import load
 from clusters.errors import ClusterError
 from clusters.run import run
 
 COMMAND_SECONDS = 300
 ESTABLISH_SECONDS = 30
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MONITORING = "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring"
 
 
@@ -63,7 +62,7 @@ def definitions(name: str) -> list[dict[str, Any]]:
     api = APIS[name]
     source = _module_folder(api)
     folder = _generate(api, source) if api.generated else source / api.folder
-    documents = [yaml.safe_load((folder / file).read_text()) for file in api.names]
+    documents = [load((folder / file).read_text()) for file in api.names]
     return [document for document in documents if document]
 
 
@@ -86,7 +85,7 @@ def remove(plane: ControlPlane, name: str) -> None:
 
 def _is_established(plane: ControlPlane, name: str) -> bool:
     # `kubectl wait` and its JSON paths fail on an object that has no conditions yet.
-    conditions = json.loads(plane.kubectl("get", "crd", name, "-o", "json"))["status"]["conditions"] or []
+    conditions = plane.call("GET", f"{DEFINITIONS}/{name}")["status"]["conditions"] or []
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 

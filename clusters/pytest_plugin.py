@@ -53,13 +53,13 @@ def new_namespace(control_plane: ControlPlane) -> Iterator[Callable[..., str]]:
     def make(**labels: str) -> str:
         name = f"test-{next(_NUMBERS)}"
         metadata = {"name": name, "labels": labels}
-        control_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        control_plane.call("POST", "/api/v1/namespaces", {"metadata": metadata})
         made.append(name)
         return name
 
     yield make
-    if made:
-        control_plane.kubectl("delete", "namespace", *made, "--wait=false")
+    for name in made:
+        control_plane.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
 @pytest.fixture

@@ -46,13 +46,13 @@ def new_team(stage_plane: ControlPlane) -> Iterator[Callable[[], str]]:
 
     def make() -> str:
         name = f"team-{next(_NUMBERS)}"
-        stage_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        stage_plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         made.append(name)
         return name
 
     yield make
-    if made:
-        stage_plane.kubectl("delete", "namespace", *made, "--wait=false")
+    for name in made:
+        stage_plane.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-import yaml
 
 from clusters import chart
 from clusters.controlplane import ControlPlane
+from clusters.documents import load, stream
 from clusters.errors import ClusterError
 from stoker import __version__
 from stoker.kube.permissions import CLUSTER, NAMESPACED, OWN_NAMESPACE, Grant
-from tests.builders.cluster import CRD
+from tests.builders.cluster import own_crd
 from tests.builders.nodes import node
 
 Rule = tuple[str, str, str, tuple[str, ...]]
@@ -65,7 +65,7 @@ def test_what_it_renders_is_taken_by_the_api_server(
 ) -> None:
     documents = chart.render(values)
     words = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-")
-    printed = plane.kubectl(*words, stdin=yaml.safe_dump_all(documents))
+    printed = plane.kubectl(*words, stdin=stream(documents))
     assert len(printed.strip().splitlines()) == len(documents)
 
 
@@ -95,7 +95,7 @@ def test_values_that_it_does_not_know_are_refused_with_their_path(values: Mappin
 def test_its_crd_is_the_generated_one_and_stays_when_the_chart_goes(documents: list[dict[str, Any]]) -> None:
     crd = copy.deepcopy(only(documents, "CustomResourceDefinition"))
     assert crd["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
-    assert crd == yaml.safe_load(CRD.read_text(encoding="utf-8"))
+    assert crd == own_crd()
 
 
 def test_the_plain_manifest_in_the_repository_is_what_the_chart_gives() -> None:
@@ -107,7 +107,7 @@ def test_the_plain_manifest_names_nothing_of_helm() -> None:
 
 
 def test_the_version_is_the_operators(documents: list[dict[str, Any]]) -> None:
-    document = yaml.safe_load((chart.CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    document = load((chart.CHART / "Chart.yaml").read_text(encoding="utf-8"))
     assert document["version"] == document["appVersion"] == __version__
     container = only(documents, "Deployment")["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == f"ghcr.io/stoker-dev/stoker:{__version__}"

@@ -44,8 +44,7 @@ def deployment(name: str, namespace: str, annotations: dict[str, str] | None = N
 
 def pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
     """The pods of a namespace."""
-    found: dict[str, Any] = json.loads(plane.kubectl("get", "pods", f"--namespace={namespace}", "-o", "json"))
-    return list(found["items"])
+    return list(plane.call("GET", f"/api/v1/namespaces/{namespace}/pods")["items"])
 
 
 def eventually(ask: Callable[[], bool], timeout_seconds: float = READY_SECONDS) -> None:
@@ -130,6 +129,12 @@ def test_a_namespace_enforces_pod_security_restricted(control_plane: ControlPlan
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": bare, "spec": {"containers": [{"name": "a", "image": "a"}]}}
     with pytest.raises(ClusterError, match=r'violates PodSecurity "restricted:latest"'):
         control_plane.apply(body)
+
+
+def test_a_call_that_the_api_server_refuses_says_why(control_plane: ControlPlane) -> None:
+    assert control_plane.call("GET", "/api/v1/namespaces/default")["metadata"]["name"] == "default"
+    with pytest.raises(ClusterError, match='namespaces "absent" not found'):
+        control_plane.call("GET", "/api/v1/namespaces/absent")
 
 
 def test_the_audit_log_tells_who_wrote_what(control_plane: ControlPlane, namespace: str) -> None:

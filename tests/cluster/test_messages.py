@@ -1,6 +1,5 @@
 """The diagnosis understands what a real scheduler, API server and quota say, in the words of this version."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from stoker.status.diagnosis import diagnose
 from tests.builders.layouts import a_layout
 from tests.builders.nodes import node
 from tests.builders.specs import H100, SpecBuilder, a_spec
-from tests.cluster.test_control_plane import deployment
+from tests.cluster.test_control_plane import deployment, pods
 
 MESSAGE_SECONDS = 30.0
 NEW_NODE_TAINT = "node.kubernetes.io/not-ready"
@@ -43,8 +42,7 @@ def _when_admitted(plane: ControlPlane) -> tuple[NodeView, ...]:
     """The nodes once they are ready, and the taint is gone that admission gives every new node whatever its status."""
     deadline = time.monotonic() + MESSAGE_SECONDS
     while True:
-        raw = json.loads(plane.kubectl("get", "nodes", GPU_NODE, TAINTED, "-o", "json"))
-        seen = tuple(node_view(item) for item in raw["items"])
+        seen = tuple(node_view(plane.call("GET", f"/api/v1/nodes/{name}")) for name in (GPU_NODE, TAINTED))
         if all(each.ready and NEW_NODE_TAINT not in (taint[0] for taint in each.taints) for each in seen):
             return seen
         assert time.monotonic() < deadline, seen
@@ -155,7 +153,7 @@ def test_a_pod_that_no_node_takes_is_explained(
     _apply(control_plane, situation, namespace)
 
     def told() -> Diagnosis | None:
-        raw = json.loads(control_plane.kubectl("get", "pods", "-n", namespace, "-o", "json"))["items"]
+        raw = pods(control_plane, namespace)
         cases = (Case(pod_view(pod), situation.spec.build(), a_layout(), nodes) for pod in raw)
         return next((found for case in cases if (found := diagnose(case))), None)
 
@@ -171,7 +169,7 @@ def test_a_pod_that_cannot_be_created_is_explained(
     _apply(control_plane, situation, namespace)
 
     def told() -> Diagnosis | None:
-        raw = json.loads(control_plane.kubectl("get", "deployment", "chat", "-n", namespace, "-o", "json"))
+        raw = control_plane.call("GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/chat")
         seen = deployment_view(raw, object_ref("Deployment", raw))
         return pods_not_created(tuple(c.message for c in seen.conditions if c.type == "ReplicaFailure"))
 

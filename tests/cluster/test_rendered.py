@@ -4,9 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from clusters.controlplane import ControlPlane
+from clusters.documents import stream
 from stoker.render.deployment import deployment
 from stoker.render.identity import ServiceIdentity
 from tests.golden.harness import cases, objects
@@ -28,7 +27,7 @@ CLUSTER_WIDE = (
 def send(plane: ControlPlane, namespace: str, *found: Mapping[str, Any], dry_run: bool = False) -> str:
     """Apply objects as the operator's field manager, in another namespace than their own; return them as stored."""
     moved = [{**it, "metadata": {**it["metadata"], "namespace": namespace}} for it in found]
-    return plane.kubectl(*APPLY, *(["--dry-run=server"] if dry_run else []), stdin=yaml.safe_dump_all(moved))
+    return plane.kubectl(*APPLY, *(["--dry-run=server"] if dry_run else []), stdin=stream(moved))
 
 
 def test_all_that_is_rendered_is_admitted(control_plane: ControlPlane, namespace: str) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import yaml
-
-from tests.builders.cluster import CRD
+from tests.builders.cluster import own_crd
 from tests.builders.specs import a_spec
-from tests.cluster.support import Stage, until
+from tests.cluster.support import Json, Stage, until
 
 POLL_SECONDS = 90.0
 """The operator looks at the schema every 30 s."""
@@ -19,10 +15,9 @@ POLL_SECONDS = 90.0
 LACKS = ("spec.speculation", "status.layout.origins")
 
 
-def older() -> dict[str, Any]:
+def older() -> Json:
     """Return the CRD without some fields."""
-    crd: dict[str, Any] = yaml.safe_load(CRD.read_text(encoding="utf-8"))
-    crd = copy.deepcopy(crd)
+    crd = own_crd()
     for path in LACKS:
         part = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         *parents, name = path.split(".")
@@ -39,7 +34,7 @@ def an_older_crd(stage: Stage) -> Iterator[None]:
     try:
         yield
     finally:
-        stage.plane.apply(yaml.safe_load(CRD.read_text(encoding="utf-8")))
+        stage.plane.apply(own_crd())
 
 
 async def test_an_older_crd_is_told_in_the_status_which_is_written_all_the_same(stage: Stage, team: str) -> None:

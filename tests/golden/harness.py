@@ -10,8 +10,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from clusters.documents import load_all
 from stoker.cli.output import to_yaml
 from stoker.cli.render import render_files
 
@@ -44,7 +43,7 @@ def render(case: str, service: Path | None = None) -> str:
 
 def objects(case: str) -> dict[str, dict[str, Any]]:
     """The objects of a case by kind."""
-    return {found["kind"]: found for found in yaml.safe_load_all(render(case))}
+    return {found["kind"]: found for found in load_all(render(case))}
 
 
 def golden(case: str) -> str:

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from clusters.controlplane import ControlPlane
+from clusters.documents import load_all
 from clusters.ports import free_ports
 from stoker.kube.client import Client, Selection
 from stoker.kube.errors import NotFound
@@ -41,7 +40,7 @@ Json = dict[str, Any]
 
 def rights() -> list[Json]:
     """Return what the plain manifest grants the operator, its namespace and ServiceAccount included."""
-    return [each for each in yaml.safe_load_all(MANIFEST.read_text()) if each and each["kind"] in RIGHTS]
+    return [each for each in load_all(MANIFEST.read_text()) if each["kind"] in RIGHTS]
 
 
 @dataclass
@@ -94,17 +93,21 @@ class Stage:
         """Start replicas of the operator; ``settings`` are STOKER_* variables without that beginning."""
         self.settings = {**self.settings, **settings}
         for name in names or HEALTH_PORTS:
-            environment = {
-                "PYTHONPATH": str(ROOT / "operator"),
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "POD_NAME": name,
-                "STOKER_KUBECONFIG": str(self.plane.kubeconfig_for(USER)),
-                "STOKER_LEASE_NAMESPACE": SYSTEM,
-                "STOKER_HEALTH_PORT": str(HEALTH_PORTS.get(name, 0)),
-                "STOKER_METRICS_PORT": "0",
-                **{f"STOKER_{key.upper()}": value for key, value in self.settings.items()},
-            }
-            self.plane.processes.spawn(name, [sys.executable, "-m", "stoker", "operator"], environment)
+            self.start_replica(name, **self.settings)
+
+    def start_replica(self, name: str, **settings: str) -> None:
+        """Start one more replica of the operator, with settings that are its own."""
+        environment = {
+            "PYTHONPATH": str(ROOT / "operator"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "POD_NAME": name,
+            "STOKER_KUBECONFIG": str(self.plane.kubeconfig_for(USER)),
+            "STOKER_LEASE_NAMESPACE": SYSTEM,
+            "STOKER_HEALTH_PORT": str(HEALTH_PORTS.get(name, 0)),
+            "STOKER_METRICS_PORT": "0",
+            **{f"STOKER_{key.upper()}": value for key, value in settings.items()},
+        }
+        self.plane.processes.spawn(name, [sys.executable, "-m", "stoker", "operator"], environment)
 
     def stop_operator(self, *names: str) -> None:
         """Stop replicas politely."""

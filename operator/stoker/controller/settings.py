@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, cast
 
 import kopf
 
+from stoker.controller.pauses import PacedWatching, Pauses
 from stoker.kube.resources import CHILDREN, POD, Resource
 from stoker.render.labels import MANAGED_BY
 
@@ -59,6 +60,7 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.execution.max_workers = 1
     for resource in LABELLED:
         select(settings, resource, OWN_OBJECTS)
+    settings.watching = cast(Any, PacedWatching(settings.watching, Pauses()))
     return settings
 
 

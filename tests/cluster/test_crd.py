@@ -5,10 +5,10 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubernetes import config
@@ -19,15 +19,17 @@ from stoker.api import InferenceService, parse_inference_service
 from stoker.api.crd import schema_gap
 from stoker.api.inferenceservice import GROUP, PLURAL, VERSION
 from tests.builders.api_cases import BAD, GOOD
-from tests.builders.cluster import CRD, conditions, install_crd, served_crd
+from tests.builders.cluster import conditions, install_crd, own_crd, served_crd
 from tests.builders.pod_cases import BAD_POD, GOOD_POD, Bad
 from tests.builders.specs import SpecBuilder, a_spec
 from tests.builders.volume_cases import BAD_VOLUMES, GOOD_VOLUMES
 
 UNPROCESSABLE = {400, 422}
 
-SCHEMA_SECONDS = 5.0
+SCHEMA_SECONDS = 30.0
 """How long the API server may take until it judges by a changed schema."""
+
+APPLY = "application/apply-patch+yaml"
 
 
 class Api:
@@ -46,6 +48,21 @@ class Api:
             _request_timeout=10, **options,
         )  # fmt: skip
         return dict(created)
+
+    def apply(self, manifest: Mapping[str, Any]) -> None:
+        """Apply an object on the server's side, as `kubectl apply --server-side` does."""
+        meta = manifest["metadata"]
+        self._custom.patch_namespaced_custom_object(
+            GROUP, VERSION, meta["namespace"], PLURAL, meta["name"], dict(manifest), field_manager="a-user",
+            field_validation="Strict", _content_type=APPLY, _request_timeout=10,
+        )  # fmt: skip
+
+    def stored(self, namespace: str, name: str) -> dict[str, Any]:
+        """Return an object as it is stored."""
+        found: Any = self._custom.get_namespaced_custom_object(
+            GROUP, VERSION, namespace, PLURAL, name, _request_timeout=10
+        )
+        return dict(found)
 
     def complaint(self, manifest: Mapping[str, Any]) -> str | None:
         """Return what the API server says against an object; None when it would take it."""
@@ -131,8 +148,7 @@ def test_what_the_models_refuse_of_a_pod_the_api_server_refuses_in_a_deployment(
 
 
 def _rule_faults() -> Iterator[tuple[str, Bad, str]]:
-    rules = [rule for version in yaml.safe_load(CRD.read_text(encoding="utf-8"))["spec"]["versions"]
-             for rule in _rules(version["schema"]["openAPIV3Schema"])]  # fmt: skip
+    rules = [rule for version in own_crd()["spec"]["versions"] for rule in _rules(version["schema"]["openAPIV3Schema"])]
     for name, case in BAD.items():
         faults = parse_inference_service(_in_default(case.spec))
         assert not isinstance(faults, InferenceService)
@@ -210,29 +226,30 @@ _STRATEGIES: Mapping[str, Callable[[Mapping[str, Any]], st.SearchStrategy[Any]]]
     "integer": _integers,
     "boolean": lambda schema: st.sampled_from([True, False, "true", None]),
 }
-SPEC = yaml.safe_load(CRD.read_text(encoding="utf-8"))["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
-    "properties"
-]["spec"]
+SPEC = own_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
+@cache
+def _values_of(field: str) -> st.SearchStrategy[Any]:
+    return _values(SPEC["properties"][field])
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 @given(st.sampled_from(sorted(SPEC["properties"])), st.data())
 def test_models_and_api_server_judge_alike_whatever_is_written(api: Api, field: str, data: st.DataObject) -> None:
     manifest = _in_default(a_spec())
-    manifest["spec"][field] = data.draw(_values(SPEC["properties"][field]))
+    manifest["spec"][field] = data.draw(_values_of(field))
     parsed = parse_inference_service(copy.deepcopy(manifest))
     said = api.complaint(manifest)
     assert isinstance(parsed, InferenceService) == (said is None), (manifest["spec"], parsed, said)
 
 
-def test_N3_what_is_stored_is_what_was_applied_replicas_apart(
-    api: Api, control_plane: ControlPlane, namespace: str
-) -> None:
+def test_N3_what_is_stored_is_what_was_applied_replicas_apart(api: Api, namespace: str) -> None:
     for number, spec in enumerate(GOOD.values()):
         manifest = spec.manifest(f"s{number}", namespace)
         manifest["spec"] = _without_nulls(manifest["spec"])  # a server-side apply refuses them
-        control_plane.apply(manifest)
-        stored = json.loads(control_plane.kubectl("get", "infsvc", f"s{number}", "-n", namespace, "-o", "json"))
+        api.apply(manifest)
+        stored = api.stored(namespace, f"s{number}")
         assert stored["spec"] == {"replicas": 1, **manifest["spec"]}
         assert stored["status"] == {"observedGeneration": -1}
 
@@ -257,9 +274,12 @@ LABELS = {"fieldRef": {"fieldPath": "metadata.labels"}}
 
 
 @contextmanager
-def _a_laxer_schema(plane: ControlPlane) -> Iterator[None]:
-    """Have the schema of an older release for a while: no rule over the whole spec, no patterns."""
-    lax = yaml.safe_load(CRD.read_text(encoding="utf-8"))
+def _a_laxer_schema(api: Api, plane: ControlPlane, probe: Mapping[str, Any]) -> Iterator[None]:
+    """Have the schema of an older release for a while: no rule over the whole spec, no patterns.
+
+    ``probe`` is an object that only this schema takes: it tells by which schema the API server judges.
+    """
+    lax = own_crd()
     spec = lax["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     del spec["x-kubernetes-validations"]
     del spec["properties"]["resources"]["properties"]["memory"]["pattern"]
@@ -267,12 +287,19 @@ def _a_laxer_schema(plane: ControlPlane) -> Iterator[None]:
     del pod["hostAliases"]["items"]["x-kubernetes-validations"]
     del pod["env"]["items"]["properties"]["valueFrom"]["properties"]["fieldRef"]["properties"]["fieldPath"]["pattern"]
     plane.apply(lax)
-    time.sleep(SCHEMA_SECONDS)
     try:
+        _until_judged(api, probe, taken=True)
         yield
     finally:
         install_crd(plane)
-        time.sleep(SCHEMA_SECONDS)
+        _until_judged(api, probe, taken=False)
+
+
+def _until_judged(api: Api, probe: Mapping[str, Any], taken: bool) -> None:
+    deadline = time.monotonic() + SCHEMA_SECONDS
+    while ((said := api.complaint(probe)) is None) != taken:
+        assert time.monotonic() < deadline, said
+        time.sleep(0.05)
 
 
 def test_an_object_of_a_laxer_schema_can_be_written_wherever_it_does_not_change_what_is_wrong(
@@ -281,7 +308,7 @@ def test_an_object_of_a_laxer_schema_can_be_written_wherever_it_does_not_change_
     tensor_without_gpus = a_spec().on_cpu("900000000Ti").set("parallelism", {"tensor": 2})
     tensor_without_gpus = tensor_without_gpus.set("pod.hostAliases", [{"ip": "abc", "hostnames": ["hub"]}])
     tensor_without_gpus = tensor_without_gpus.set("pod.env", [{"name": "A", "valueFrom": LABELS}])
-    with _a_laxer_schema(control_plane):
+    with _a_laxer_schema(api, control_plane, tensor_without_gpus.manifest("new", namespace)):
         api.create(tensor_without_gpus.manifest("old", namespace))
     assert api.complaint(tensor_without_gpus.manifest("new", namespace)) is not None
 

@@ -1,7 +1,8 @@
 """From the models to the CustomResourceDefinition: structural schemas, rules, subresources, printer columns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from pydantic import BaseModel
@@ -160,23 +161,41 @@ def _bare(schema: Mapping[str, Any]) -> Schema:
 
 
 def schema_gap(served: Mapping[str, Any]) -> str | None:
-    """Return which field the served CustomResourceDefinition lacks, the first found; None where it has them all.
+    """Return what the served CustomResourceDefinition lacks, the first found; None where it has it all.
 
-    A field that the served schema lacks would be pruned silently from what users apply.
+    That is a field, which would be pruned silently from what users apply, or else a rule or a bound, which would not be
+    checked. Rules are told apart by their expressions, so that one of another release counts as lacking.
     """
     for version in served.get("spec", {}).get("versions", ()):
         if version.get("name") == VERSION:
-            return _gap(_bare(object_schema()), version.get("schema", {}).get("openAPIV3Schema", {}), "")
+            pairs = tuple(_pairs(_bare(object_schema()), version.get("schema", {}).get("openAPIV3Schema", {})))
+            fields = (path for path, _, theirs in pairs if theirs is None)
+            checks = (f"a rule of {path}" for pair in pairs for path in _missing_checks(*pair))
+            return next(chain(fields, checks), None)
     return f"version {VERSION}"
 
 
-def _gap(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> str | None:
+_Pair = tuple[str, Mapping[str, Any], Mapping[str, Any] | None]
+
+
+def _pairs(ours: Mapping[str, Any], theirs: Mapping[str, Any] | None, path: str = "") -> Iterator[_Pair]:
+    """Yield every part of our schema with its path, beside theirs; None where they have none."""
+    yield path, ours, theirs
+    if theirs is None:
+        return
     for name, part in ours.get("properties", {}).items():
-        where = f"{path}.{name}" if path else name
-        if name not in theirs.get("properties", {}):
-            return where
-        if gap := _gap(part, theirs["properties"][name], where):
-            return gap
-    if "items" in ours:
-        return _gap(ours["items"], theirs.get("items", {}), f"{path}[]")
-    return None
+        yield from _pairs(part, theirs.get("properties", {}).get(name), f"{path}.{name}" if path else name)
+    for inner, sign in (("items", "[]"), ("additionalProperties", ".*")):
+        if inner in ours:
+            yield from _pairs(ours[inner], theirs.get(inner, {}), f"{path}{sign}")
+
+
+def _missing_checks(path: str, ours: Mapping[str, Any], theirs: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the path of each rule or bound of one part that the served schema lacks."""
+    known = {rule["rule"] for rule in (theirs or {}).get(_RULES, ())}
+    yield from (path + rule.get("fieldPath", "") for rule in ours.get(_RULES, ()) if rule["rule"] not in known)
+    yield from (path for bound in _BOUNDS if bound in ours and bound not in (theirs or {}))
+
+
+_RULES = "x-kubernetes-validations"
+_BOUNDS = ("enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties")

@@ -256,7 +256,7 @@ class Operator:
         gauge("stoker_writes_unseen", "Writes that the watch has not shown yet.", lambda: len(self.expectations))
         gauge(
             "stoker_crd_outdated",
-            "1 while the served CustomResourceDefinition lacks fields that this operator knows.",
+            "1 while the served CustomResourceDefinition lacks fields or rules that this operator knows.",
             lambda: self.discovery.capabilities.crd_outdated is not None,
         )
         gauge("stoker_nodes_known", "0 where the role does not allow to watch nodes.", lambda: self._nodes_are_known)

@@ -38,7 +38,7 @@ class Capabilities:
     broken: Mapping[str, str] = field(default_factory=dict)
     """Optional APIs that exist but do not answer, with the reason."""
     crd_outdated: str | None = None
-    """The first field that the served schema lacks; None when it is current."""
+    """The first field, or else rule, that the served schema lacks; None when it is current."""
 
 
 class Discovery:

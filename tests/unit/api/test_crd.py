@@ -184,3 +184,35 @@ def test_a_served_schema_that_lacks_a_field_is_outdated() -> None:
     assert schema_gap(crd) == "spec.pod.env[].value"
     crd["spec"]["versions"][0]["name"] = "v1"
     assert schema_gap(crd) == "version v1alpha1"
+
+
+def _served() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the committed CRD, and its spec's fields."""
+    crd = yaml.safe_load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    return crd, spec
+
+
+def test_a_served_schema_that_lacks_a_rule_is_outdated() -> None:
+    crd, spec = _served()
+    rules = spec["engine"]["x-kubernetes-validations"]
+    rules[0]["message"] = "in other words; do the same"
+    assert schema_gap(crd) is None
+    rules[0]["rule"] = "true"
+    assert schema_gap(crd) == "a rule of spec.engine.version"
+    del spec["engine"]["x-kubernetes-validations"]
+    assert schema_gap(crd) == "a rule of spec.engine.version"
+
+
+def test_a_served_schema_that_lacks_a_bound_is_outdated() -> None:
+    crd, spec = _served()
+    del spec["model"]["properties"]["names"]["items"]["maxLength"]
+    assert schema_gap(crd) == "a rule of spec.model.names[]"
+
+
+def test_of_a_served_schema_that_lacks_rules_and_fields_a_field_is_told() -> None:
+    """Without a field, what is written is lost; without a rule, it is only judged later."""
+    crd, spec = _served()
+    del spec["engine"]["x-kubernetes-validations"]
+    del spec["warmup"]
+    assert schema_gap(crd) == "spec.warmup"

@@ -15,6 +15,10 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
     command = sys.argv[1] if len(sys.argv) > 1 else ""
+    if command == "agent" and sys.argv[2:]:
+        from stoker.cli.agent import explain
+
+        explain(sys.argv[2:])
     if command == "agent":
         # Whoever is the first process of a container loses a signal that it does not handle yet; one that it holds back
         # waits for the supervisor. A pod that is deleted as it starts would else live on for its whole grace period.

@@ -176,7 +176,7 @@ def up_to_date(view: View) -> Verdicted:
     found, gap = _up_to_date(view), view.snapshot.crd_outdated
     if gap is None:
         return found
-    lost = f"CRDOutdated: the served CustomResourceDefinition lacks {gap} or more: fields are dropped, rules not checked"
+    lost = f"CRDOutdated: the served CustomResourceDefinition lacks {gap} or more: fields are dropped, rules ignored"
     remedy = "upgrade the CustomResourceDefinition with the operator, then apply the manifest again"
     told = f"; {lost}; {remedy}"
     return replace(found, message=bounded(found.message, MAX_MESSAGE_BYTES - len(told.encode())) + told)

@@ -342,3 +342,20 @@ def test_rendering_loads_neither_kopf_nor_the_client_of_kubernetes(tmp_path: Pat
     result = _process([], program)
     assert result.returncode == 0, result.stderr
     assert not {"kopf", "kubernetes", "aiohttp", "rich.table"} & set(result.stdout.partition("LOADED")[2].split())
+
+
+# ---- agent ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_the_agent_says_what_it_is_what_it_reads_and_how_it_ends(word: str) -> None:
+    result = _process(["agent", word])
+    assert (result.returncode, result.stderr) == (0, "")
+    said = " ".join(result.stdout.split())
+    for part in ("beside an engine", "STOKER_AGENT_CONFIG", "JSON", "0 stopped", "1 the configuration", "2 bad usage"):
+        assert part in said
+
+
+@pytest.mark.parametrize("words", [["--port", "9090"], ["now"], ["--"]])
+def test_the_agent_refuses_what_it_would_ignore(words: list[str]) -> None:
+    result = _process(["agent", *words])
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr

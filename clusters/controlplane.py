@@ -161,9 +161,7 @@ class ControlPlane:
                 found: dict[str, Any] = json.load(answer)
                 return found
         except urllib.error.HTTPError as refusal:
-            with refusal:
-                said = refusal.read().decode(errors="replace")
-            raise ClusterError(f"{method} {path}: {refusal.code}: {said}") from refusal
+            raise ClusterError(f"{method} {path}: {refusal.code}: {_message(refusal)}") from refusal
         except OSError as error:
             raise ClusterError(f"{method} {path}: {error}") from error
 
@@ -250,6 +248,16 @@ class ControlPlane:
                 return bool(answer.status == 200)
         except (OSError, urllib.error.URLError):
             return False
+
+
+def _message(refusal: urllib.error.HTTPError) -> str:
+    """What the API server says against a request: the message of its Status, or all that it sent."""
+    with refusal:
+        said = refusal.read().decode(errors="replace")
+    try:
+        return str(json.loads(said)["message"])
+    except (ValueError, LookupError, TypeError):
+        return said
 
 
 def await_true(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
 
 from tests.builders.nodes import node
 from tests.builders.specs import SpecBuilder, a_spec
@@ -50,3 +53,22 @@ async def test_N18_where_a_gpu_is_free_the_new_pod_starts_first(stage: Stage, te
         await stage.create(a_small_service("NVIDIA-L4").manifest("chat", team))
         await stage.until_ready(team)
         assert await strategy_of_a_change(stage, team) == "Surge"
+
+
+@pytest.mark.parametrize(("replicas", "product"), [(1, "NVIDIA-L40S"), (2, "NVIDIA-H200")])
+async def test_N18_a_rollout_that_is_stuck_gets_free_by_the_strategy_that_its_message_advises(
+    stage: Stage, team: str, replicas: int, product: str
+) -> None:
+    with a_node(stage.plane, node(f"stuck-{replicas}").gpus(replicas, product)):
+        surging = a_small_service(product).replicas(replicas).set("rollout.strategy", "Surge")
+        await stage.create(surging.manifest("chat", team))
+        await stage.until_ready(team)
+        await stage.change(team, "chat", context={"maxLength": 2048})
+        ready = await stage.until_condition(team, "Ready", "False", "Unschedulable")
+        advised = re.search(r"set spec\.rollout\.strategy to (\w+)", ready["message"])
+        assert advised, ready["message"]
+        await stage.change(team, "chat", rollout={"strategy": advised[1]})
+        await stage.until_ready(team)
+        assert {pod["metadata"]["labels"]["serving.stoker.dev/revision"] for pod in await stage.pods(team)} == {
+            (await stage.service(team))["status"]["revision"]["name"].rpartition("-")[2]
+        }

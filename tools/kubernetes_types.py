@@ -13,6 +13,7 @@ from typing import Any
 from kubernetes.client import models
 
 from stoker.api.embedded_rules import RULES
+from stoker.api.quantities import quantity_schema, unit_schema
 from stoker.api.types import (
     DIVISOR_PATTERN,
     DRIVER_PATTERN,
@@ -22,13 +23,17 @@ from stoker.api.types import (
     LABEL_KEY_PATTERN,
     LABEL_PATTERN,
     LABEL_VALUE_PATTERN,
+    MAX_KEY_PREFIX,
     NFS_PATH_PATTERN,
     OPTIONAL_KEY_PATTERN,
     OPTIONAL_NAME_PATTERN,
+    PROFILE_PATH_PATTERN,
     RESOURCE_FIELD_PATTERN,
     SUBDOMAIN_PATTERN,
     SYSCTL_PATTERN,
+    UNPADDED_PATTERN,
 )
+from tools.kubernetes_words import FIELDS
 
 EMBEDDED = (
     "V1Affinity", "V1CSIVolumeSource", "V1ConfigMapVolumeSource", "V1DownwardAPIVolumeSource", "V1EmptyDirVolumeSource",
@@ -66,7 +71,7 @@ _CHOICES = {
     ("V1TopologySpreadConstraint", "nodeAffinityPolicy"): ("Honor", "Ignore"),
     ("V1TopologySpreadConstraint", "nodeTaintsPolicy"): ("Honor", "Ignore"),
     ("V1PodSecurityContext", "fsGroupChangePolicy"): ("OnRootMismatch", "Always"),
-    ("V1PodSecurityContext", "seLinuxChangePolicy"): ("MountOption", "Recursive"),
+    ("V1PodSecurityContext", "seLinuxChangePolicy"): ("Recursive",),  # MountOption is the absence
     ("V1PodSecurityContext", "supplementalGroupsPolicy"): ("Merge", "Strict"),
     ("V1SeccompProfile", "type"): ("RuntimeDefault", "Localhost", "Unconfined"),
     ("V1AppArmorProfile", "type"): ("RuntimeDefault", "Localhost", "Unconfined"),
@@ -90,12 +95,14 @@ _CHOICES = {
         "BlockDevice",
     ),
 }
+MAX_INTEGER = 2**53  # the API server reads a bound as a float, and refuses one that it would round
 _RANGES = {
     ("V1PreferredSchedulingTerm", "weight"): (1, 100),
     ("V1WeightedPodAffinityTerm", "weight"): (1, 100),
     ("V1TopologySpreadConstraint", "maxSkew"): (1, 2**31 - 1),
     ("V1TopologySpreadConstraint", "minDomains"): (1, 2**31 - 1),
     ("V1ServiceAccountTokenProjection", "expirationSeconds"): (600, 2**32),
+    ("V1Toleration", "tolerationSeconds"): (-MAX_INTEGER, MAX_INTEGER),  # below 0 is 0
     **{
         ("V1PodSecurityContext", field): (0, 2**31 - 1)
         for field in ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups")
@@ -104,7 +111,6 @@ _RANGES = {
 _PATTERNS = {
     ("V1ObjectFieldSelector", "fieldPath"): FILE_FIELD_PATTERN,
     ("V1ResourceFieldSelector", "resource"): RESOURCE_FIELD_PATTERN,
-    ("V1ResourceFieldSelector", "divisor"): DIVISOR_PATTERN,
     ("V1Toleration", "key"): OPTIONAL_KEY_PATTERN,
     ("V1Toleration", "value"): LABEL_VALUE_PATTERN,
     ("V1NodeSelectorRequirement", "key"): LABEL_KEY_PATTERN,
@@ -120,6 +126,8 @@ _PATTERNS = {
     ("V1CSIVolumeSource", "driver"): DRIVER_PATTERN,
     ("V1LocalObjectReference", "name"): SUBDOMAIN_PATTERN,
     ("V1HostPathVolumeSource", "path"): HOST_PATH_PATTERN,
+    ("V1SeccompProfile", "localhostProfile"): PROFILE_PATH_PATTERN,
+    ("V1AppArmorProfile", "localhostProfile"): UNPADDED_PATTERN,
     ("V1NFSVolumeSource", "path"): NFS_PATH_PATTERN,
     ("V1KeyToPath", "path"): FILE_PATH_PATTERN,
     ("V1DownwardAPIVolumeFile", "path"): FILE_PATH_PATTERN,
@@ -127,9 +135,17 @@ _PATTERNS = {
     ("V1PersistentVolumeClaimSpec", "storageClassName"): OPTIONAL_NAME_PATTERN,
     ("V1PersistentVolumeClaimSpec", "volumeAttributesClassName"): OPTIONAL_NAME_PATTERN,
 }
-_LENGTHS = {LABEL_VALUE_PATTERN: 63, LABEL_PATTERN: 63, SYSCTL_PATTERN: 253, DRIVER_PATTERN: 63, SUBDOMAIN_PATTERN: 253}
+_LONGEST_KEY = MAX_KEY_PREFIX + 1 + 63
+_LENGTHS = {
+    LABEL_KEY_PATTERN: _LONGEST_KEY,
+    OPTIONAL_KEY_PATTERN: _LONGEST_KEY,
+    LABEL_VALUE_PATTERN: 63,
+    LABEL_PATTERN: 63,
+    SYSCTL_PATTERN: 253,
+    DRIVER_PATTERN: 63,
+    SUBDOMAIN_PATTERN: 253,
+}
 _NOT_EMPTY = {
-    ("V1AppArmorProfile", "localhostProfile"),
     ("V1ConfigMapProjection", "name"),
     ("V1ConfigMapVolumeSource", "name"),
     ("V1HostPathVolumeSource", "path"),
@@ -157,11 +173,15 @@ _REQUIRED = {
     ("V1VolumeResourceRequirements", "requests"),
 }
 _INT32 = ("defaultMode", "mode")
-_QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
-_QUANTITIES = {("V1EmptyDirVolumeSource", "sizeLimit")}
-_QUANTITY_MAPS = {("V1VolumeResourceRequirements", "limits"), ("V1VolumeResourceRequirements", "requests")}
+_QUANTITIES = {
+    ("V1EmptyDirVolumeSource", "sizeLimit"): quantity_schema(0),
+    ("V1ResourceFieldSelector", "divisor"): unit_schema(DIVISOR_PATTERN),
+    ("V1VolumeResourceRequirements", "limits"): quantity_schema(0),
+    ("V1VolumeResourceRequirements", "requests"): quantity_schema(1),
+}
+_KEYS = ("matchLabelKeys", "mismatchLabelKeys")
+MAX_KEYS = 16  # each is compared with every key of the selector
 MAX_ITEMS, MAX_ENTRIES, MAX_LENGTH = 32, 32, 512
-MAX_INTEGER = 2**53  # the API server reads a bound as a float, and refuses one that it would round
 
 
 def embedded_types() -> str:
@@ -178,7 +198,7 @@ def _object(name: str) -> dict[str, Any]:
         field = model.attribute_map[attribute]
         if (name, field) in LEFT_OUT:
             continue
-        properties[field] = _of(kind, name, field)
+        properties[field] = {"description": FIELDS[name][field], **_of(kind, name, field)}
         if model.model_fields[attribute].is_required() or (name, field) in _REQUIRED:
             required.append(field)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
@@ -190,9 +210,10 @@ def _object(name: str) -> dict[str, Any]:
 def _of(kind: str, owner: str, field: str) -> dict[str, Any]:
     if match := re.fullmatch(r"List\[(.+)\]", kind):
         least = {"minItems": 1} if (owner, field) in _AT_LEAST_ONE else {}
-        return {"type": "array", "items": _of(match[1], owner, field), "maxItems": MAX_ITEMS, **least}
+        most = MAX_KEYS if field in _KEYS else MAX_ITEMS
+        return {"type": "array", "items": _of(match[1], owner, field), "maxItems": most, **least}
     if match := re.fullmatch(r"Dict\[str, (.+)\]", kind):
-        values = _quantity() if (owner, field) in _QUANTITY_MAPS else _of(match[1], owner, field)
+        values = _of(match[1], owner, field)
         return {"type": "object", "additionalProperties": values, "maxProperties": MAX_ENTRIES}
     if kind == "str":
         return _string(owner, field)
@@ -202,8 +223,8 @@ def _of(kind: str, owner: str, field: str) -> dict[str, Any]:
 
 
 def _string(owner: str, field: str) -> dict[str, Any]:
-    if (owner, field) in _QUANTITIES:
-        return _quantity()
+    if quantity := _QUANTITIES.get((owner, field)):
+        return dict(quantity)
     schema: dict[str, Any] = {"type": "string", "maxLength": MAX_LENGTH}
     if pattern := _PATTERNS.get((owner, field)):
         schema |= {"maxLength": _LENGTHS.get(pattern, MAX_LENGTH), "pattern": pattern}
@@ -212,10 +233,6 @@ def _string(owner: str, field: str) -> dict[str, Any]:
     if choices := _CHOICES.get((owner, field)):
         schema["enum"] = list(choices)
     return schema
-
-
-def _quantity() -> dict[str, Any]:
-    return {"type": "string", "maxLength": 32, "pattern": _QUANTITY}
 
 
 def _integer(owner: str, field: str) -> dict[str, Any]:

@@ -5,14 +5,17 @@ from typing import Any
 
 from stoker.api.crd import object_schema
 from stoker.api.inferenceservice import API_VERSION, KIND
+from stoker.api.quantities import INT_OR_STRING
 from stoker.api.references import EFFECT_KEY, KIND_KEY
 from stoker.api.volumes import VOLUME_SOURCES
 
 HEAD = f"""<!-- Generated from operator/stoker/api by `make generate`; changes here are lost. -->
 # API reference
 
-`{API_VERSION}`, kind `{KIND}`, short name `infsvc`. JSON is camelCase; sizes are quantities such as `80Gi`, time stamps
-are RFC 3339. Only `spec.replicas` has a default in the schema; what "absent" means for any other field is said with it.
+`{API_VERSION}`, kind `{KIND}`, short name `infsvc`. JSON is camelCase; time stamps are RFC 3339. Quantities are written
+as everywhere in Kubernetes (`2`, `500m`, `64Gi`, `1e9`), whole numbers with or without quotes. A fraction needs them,
+as in `"0.5"`: unquoted, YAML makes a number of it that no custom resource can take. Only `spec.replicas` has a default
+in the schema; what "absent" means for any other field is said with it.
 `kubectl explain infsvc.spec --recursive` shows the same tree.
 
 """
@@ -75,6 +78,8 @@ def _is_opaque(path: str) -> bool:
 def _kind(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get(INT_OR_STRING):
+        return "integer or string"
     if schema["type"] == "array":
         return f"list of {_kind(schema['items'])}, at most {schema['maxItems']}"
     if "additionalProperties" in schema:

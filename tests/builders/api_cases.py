@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.builders.pod_cases import BAD_POD, DATA, GOOD_POD, Bad, env, volume
+from tests.builders.pod_cases import BAD_POD, DATA, GOOD_POD, Bad, env, narrowed, volume
 from tests.builders.specs import LLAMA_8B, SpecBuilder, a_spec
 from tests.builders.volume_cases import BAD_VOLUMES, GOOD_VOLUMES
 
@@ -63,6 +63,14 @@ GOOD: Mapping[str, SpecBuilder] = {
     "lookup": a_spec().set("speculation", {"method": "ngram", "tokens": 4, "promptLookupMin": 2, "promptLookupMax": 4}),
     "resources": a_spec().set("resources", {"cpu": "0.5", "memory": "1.5Gi"}),
     "largest memory": a_spec().set("resources.memory", "999Ti").set("accelerator.memory", "999999.5Gi"),
+    **{
+        f"cores as {value!r}": a_spec().set("resources.cpu", value)
+        for value in (2, 10_000, "10k", "2", "+2", "1.0001", "2000m", "1e1", ".5", "2.", "100000u")
+    },
+    **{
+        f"memory as {value!r}": a_spec().set("resources.memory", value).set("accelerator.memory", value)
+        for value in (8_000_000_000, "8e9", "8E9", "8000000000000m", "7.5Gi", "0.001P", "999Ti")
+    },
     "millicores": a_spec().set("resources.cpu", "1500m"),
     "stopped": a_spec().replicas(0),
     "warm-up": a_spec().set("warmup", {"requests": 2, "prompts": ["Hello", "Guten Tag"]}),
@@ -106,7 +114,17 @@ BAD: Mapping[str, Bad] = {
     "engine of another release": Bad(
         a_spec().set("engine.name", "sglang"), "spec.engine.name", "'vllm' or 'llama.cpp'"
     ),
-    "number for text": Bad(a_spec().set("resources.cpu", 8), "spec.resources.cpu", 'in quotes: "8"'),
+    "number for text": Bad(a_spec().set("engine.version", 0.32), "spec.engine.version", 'in quotes: "0.32"'),
+    "cores with a point": Bad(a_spec().set("resources.cpu", 0.5), "spec.resources.cpu", 'in quotes: "0.5"'),
+    **{
+        f"cores of {value}": Bad(a_spec().set("resources.cpu", value), "spec.resources.cpu", "number of cores such as")
+        for value in (0, -1, 10_001, "-1", "10001", "0.5m", "8 ", "1e", "1e-4", "8Gib", "")
+    },
+    **{
+        f"memory of {value}": Bad(a_spec().set("resources.memory", value), "spec.resources.memory", "at most 999Ti")
+        for value in (0, 2**50, "0.5", "1K", "1e16", "1e-3", "Gi")
+    },
+    "truth for a quantity": Bad(a_spec().set("accelerator.memory", True), "spec.accelerator.memory", "such as 1"),
     "text for number": Bad(a_spec().set("context.maxLength", "8k"), "spec.context.maxLength", "must be an integer"),
     "truth for number": Bad(a_spec().set("replicas", True), "spec.replicas", "must be an integer"),
     "text for truth": Bad(a_spec().set("paused", "yes"), "spec.paused", "must be true or false"),
@@ -123,7 +141,7 @@ BAD: Mapping[str, Bad] = {
         f"memory beyond every node: {text}": Bad(
             a_spec().set("resources.memory", text), "spec.resources.memory", "at most 999Ti"
         )
-        for text in ("900000000Ti", "1000Ti", "1000000Gi", "1000000000M", f"1{'0' * 15}")
+        for text in ("900000000Ti", "1000Ti", "1022977Gi", "1100000000M", f"11{'0' * 14}")
     },
     "zero memory": Bad(a_spec().set("resources.memory", "0"), "spec.resources.memory", "such as 80Gi"),
     "zero cores": Bad(a_spec().set("resources.cpu", "0"), "spec.resources.cpu", "number of cores"),
@@ -277,6 +295,12 @@ BAD: Mapping[str, Bad] = {
     "argument as a variable": Bad(env(name="LLAMA_ARG_HOST", value="::"), "spec.pod.env[0].name", "set by Stoker"),
     "volume without a source": Bad(volume(emptyDir=None), "spec.pod.volumes[0]", "exactly one volume source"),
     "volume with two sources": Bad(volume(configMap={"name": "c"}), "spec.pod.volumes[0]", "exactly one volume source"),
+    # a Deployment goes with it, its pods do not
+    **{
+        f"{what} by {selector}": Bad(spec, f"spec.pod.{path}.matchLabelKeys", f"the labelSelector of {what}")
+        for selector in ("matchLabels", "matchExpressions")
+        for what, path, spec in narrowed(selector)
+    },
     "volume of no image": Bad(volume(emptyDir=None, image={}), "spec.pod.volumes[0].image.reference", "missing"),
     "volume of Stoker": Bad(volume(name="stoker-state"), "spec.pod.volumes[0].name", "Stoker's own"),
     **{

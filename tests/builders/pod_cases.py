@@ -1,6 +1,6 @@
 """Fields of pods, good and bad: what Kubernetes takes in a pod template, and what it refuses there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.builders.specs import SpecBuilder, a_spec
@@ -43,7 +43,7 @@ NO_POD_FIELDS = (
     "status.podIPss",
     "podIP",
 )
-RESOURCES = (
+RESOURCES: tuple[tuple[str, str | int | None], ...] = (
     ("limits.cpu", None),
     ("requests.cpu", "1m"),
     ("limits.memory", "1"),
@@ -52,8 +52,9 @@ RESOURCES = (
     ("requests.ephemeral-storage", "1k"),
     ("limits.hugepages-2Mi", "1Ei"),
     ("requests.hugepages-1Gi", "1Gi"),
-    *(("limits.cpu", divisor) for divisor in ("0", "0m", "0.0", "0Mi", "1", "1.0", "1.000", "1.0m", "1000m")),
-    *(("limits.memory", divisor) for divisor in ("0", "0m", "0.0", "0Ki", "1.0", "1.00Mi", "1.0k", "1000m")),
+    *(("limits.cpu", divisor) for divisor in ("0", "0m", "0.0", "0Mi", "1", "1.0", "1.000", "1.0m", "1000m", 0, 1)),
+    *(("limits.memory", divisor) for divisor in ("0", "0m", "0.0", "0Ki", "1.0", "1.00Mi", "1.0k", "1000m", 0, 1)),
+    *(("limits.memory", divisor) for divisor in ("1024Ki", "1024Pi", "1000", "1000k", "1000P")),
 )
 NO_RESOURCES = ("limits.gpu", "limits.nvidia.com/gpu", "limits.hugepages", "memory", "limits.", "requests.cpus")
 ADDRESSES = ("10.0.0.7", "::", "fd00::7", "FE80:0:0:0:0:0:0:0ABC", "64:ff9b::10.0.0.7")
@@ -77,7 +78,7 @@ NEAR = f"spec.pod.affinity.podAffinity.{REQUIRED}[0]"
 LONGEST_KEY = f"{'a' * 253}/{'b' * 63}"
 
 
-def _resource(resource: str, divisor: str | None) -> SpecBuilder:
+def _resource(resource: str, divisor: str | int | None) -> SpecBuilder:
     unit = {} if divisor is None else {"divisor": divisor}
     return env(valueFrom={"resourceFieldRef": {"resource": resource, **unit}})
 
@@ -90,7 +91,7 @@ def _downward(source: Mapping[str, object]) -> SpecBuilder:
     return volume(emptyDir=None, downwardAPI={"items": [{"path": "file", **source}]})
 
 
-def _file_of(resource: str, divisor: str) -> SpecBuilder:
+def _file_of(resource: str, divisor: str | int) -> SpecBuilder:
     selector = {"containerName": "engine", "resource": resource, "divisor": divisor}
     return _downward({"resourceFieldRef": selector})
 
@@ -134,6 +135,39 @@ def _near_needs(operator: str, *values: str, key: str = "app") -> SpecBuilder:
     return _near(labelSelector={"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]})
 
 
+def narrowed(selector: str) -> Iterator[tuple[str, str, SpecBuilder]]:
+    """Specs whose pods are selected by a label and narrowed by its key: of what, where, the spec."""
+    by = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]}[selector]
+    term = {"labelSelector": {selector: by}, "matchLabelKeys": ["a"]}
+    yield "an affinity", f"affinity.podAffinity.{REQUIRED}[0]", _near(**term)
+    yield "a spread", "topologySpreadConstraints[0]", _spread(term)
+
+
+def _annotation(key: str, value: str) -> SpecBuilder:
+    return a_spec().set("pod.annotations", {key: value})
+
+
+COST = "controller.kubernetes.io/pod-deletion-cost"
+SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
+CONTAINER_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/engine"
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+GOOD_ANNOTATIONS = (
+    *((COST, value) for value in ("0", "-1", "-0", "2147483647", "-2147483648")),
+    *((SECCOMP, value) for value in ("runtime/default", "docker/default", "unconfined", "localhost/a/b.json")),
+    (CONTAINER_SECCOMP, "localhost/"),
+    *((f"{APPARMOR}engine", value) for value in ("", "runtime/default", "unconfined", "localhost/", "localhost/../a")),
+)
+BAD_ANNOTATIONS = (
+    *((COST, value, "32 bits") for value in ("", "+1", "01", "1.5", "2147483648", "-2147483649", "9" * 30)),
+    *((SECCOMP, value, "of seccomp") for value in ("", "RuntimeDefault", "localhost//a", "localhost/..")),
+    (CONTAINER_SECCOMP, "none", "of seccomp"),
+    *((f"{APPARMOR}engine", value, "of AppArmor") for value in ("RuntimeDefault", "localhost")),
+    (f"{APPARMOR}other", "unconfined", "for engine or agent"),
+    ("kubernetes.io/config.mirror", "", "Kubernetes' own"),
+    ("scheduler.alpha.kubernetes.io/tolerations", "no JSON", "under pod.tolerations"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Bad:
     """An object that must be refused: where its fault is, and a part of what is said about it."""
@@ -155,8 +189,8 @@ GOOD_POD: Mapping[str, SpecBuilder] = {
     **{
         f"file of {resource} in {divisor}": _file_of(resource, divisor)
         for resource, divisor in (
-            *(("limits.cpu", divisor) for divisor in ("0", "1", "1m", "1.0", "1000m")),
-            *(("requests.memory", divisor) for divisor in ("0", "1", "1.0", "1Mi", "1.0Gi", "1000m")),
+            *(("limits.cpu", divisor) for divisor in ("0", "1", "1m", "1.0", "1000m", 1)),
+            *(("requests.memory", divisor) for divisor in ("0", "1", "1.0", "1Mi", "1.0Gi", "1000m", "1024Mi", 0)),
         )
     },
     "longest keys": a_spec().set("pod.labels", {LONGEST_KEY: ""}).set("pod.annotations", {LONGEST_KEY: ""}),
@@ -202,6 +236,15 @@ GOOD_POD: Mapping[str, SpecBuilder] = {
         seccompProfile={"type": "Localhost", "localhostProfile": "p/a.json"},
         appArmorProfile={"type": "Localhost", "localhostProfile": "a"},
     ),
+    "variable of a field of a version": env(valueFrom={"fieldRef": {"fieldPath": "status.podIP", "apiVersion": "v1"}}),
+    "a taint for less than nothing": tolerations({"key": "a", "effect": "NoExecute", "tolerationSeconds": -1}),
+    "pods by labels": _near(labelSelector={"matchLabels": {LONGEST_KEY: "", "a": "b"}}, mismatchLabelKeys=["a"]),
+    **{
+        f"profile {path}": _security(seccompProfile={"type": "Localhost", "localhostProfile": path})
+        for path in ("", "..a", "a/..b", "a//b", "./a")
+    },
+    "mounts labelled one by one": _security(seLinuxChangePolicy="Recursive"),
+    **{f"annotation {key}={value}": _annotation(key, value) for key, value in GOOD_ANNOTATIONS},
     "identities": _security(
         runAsUser=2**31 - 1,
         runAsGroup=0,
@@ -312,10 +355,42 @@ BAD_POD: Mapping[str, Bad] = {
             ({"type": "RuntimeDefault", "localhostProfile": "a"}, "write type: Localhost, or remove localhostProfile"),
         )
     },
+    **{
+        f"{kind} {profile!r}": Bad(
+            _security(**{kind: {"type": "Localhost", "localhostProfile": profile}}),
+            f"spec.pod.securityContext.{kind}.localhostProfile",
+            remedy,
+        )
+        for kind, remedy in (("seccompProfile", "no .. as a step"), ("appArmorProfile", "without spaces"))
+        for profile in ({"seccompProfile": ("/a", "..", "a/../b"), "appArmorProfile": (" a", "a\n")}[kind])
+    },
+    "mounts labelled as by default": Bad(
+        _security(seLinuxChangePolicy="MountOption"), "spec.pod.securityContext.seLinuxChangePolicy", "Recursive"
+    ),
+    **{
+        f"annotation {key}={value}": Bad(_annotation(key, value), "spec.pod.annotations", says)
+        for key, value, says in BAD_ANNOTATIONS
+    },
+    **{
+        f"pods by the label {key}": Bad(
+            _near(labelSelector={"matchLabels": {key: "v"}}), f"{NEAR}.labelSelector.matchLabels", "no valid label key"
+        )
+        for key in ("", "-a", "A/b", "a/b/c", f"a{LONGEST_KEY}")
+    },
+    "spread by the label -": Bad(
+        _spread({"labelSelector": {"matchLabels": {"-": "v"}}}),
+        "spec.pod.topologySpreadConstraints[0].labelSelector.matchLabels",
+        "no valid label key",
+    ),
+    "pods by a key and not by it": Bad(
+        _near(labelSelector={}, matchLabelKeys=["a", "b"], mismatchLabelKeys=["b"]),
+        f"{NEAR}.matchLabelKeys",
+        "both in matchLabelKeys and in mismatchLabelKeys",
+    ),
     "AppArmor by no profile": Bad(
         _security(appArmorProfile={"type": "Localhost", "localhostProfile": ""}),
         "spec.pod.securityContext.appArmorProfile.localhostProfile",
-        "at least 1",
+        "without spaces",
     ),
     **{
         f"{field} beyond all users": Bad(_security(**{field: 2**31}), f"spec.pod.securityContext.{field}", "2147483647")
@@ -344,7 +419,7 @@ BAD_POD: Mapping[str, Bad] = {
         f"cores in {divisor}": Bad(
             _resource("limits.cpu", divisor), "spec.pod.env[0].valueFrom.resourceFieldRef.divisor", 'write "1" or 1m'
         )
-        for divisor in ("1k", "1Mi", "1.0Ki")
+        for divisor in ("1k", "1Mi", "1.0Ki", "1000", "1024Ki")
     },
     **{
         f"{resource} in {divisor}": Bad(
@@ -357,7 +432,7 @@ BAD_POD: Mapping[str, Bad] = {
         f"unit {divisor}": Bad(
             _resource("limits.memory", divisor), "spec.pod.env[0].valueFrom.resourceFieldRef.divisor", "write a unit"
         )
-        for divisor in ("2", "1K", "10", "1.5", "-1", "", "1000m1000m1000m1000m1000m", "500m")
+        for divisor in ("2", "1K", "10", "1.5", "-1", "", "1000m1000m1000m1000m1000m", "500m", "1024", "1000Ki", "1e3")
     },
     **{
         f"host alias {ip}": Bad(_host_alias(ip), "spec.pod.hostAliases[0].ip", "such as 10.0.0.7 or fd00::7")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from stoker.api.crd import object_schema
+from stoker.api.quantities import INT_OR_STRING
 from stoker.api.types import DIVISOR_PATTERN, FILE_FIELD_PATTERN, NFS_PATH_PATTERN, RESOURCE_FIELD_PATTERN
 
 Schema = Mapping[str, Any]
@@ -102,7 +103,7 @@ def _sample(schema: Schema, path: Steps, leaf: object, beside: Schema) -> Any:
 
 def filler(schema: Schema) -> Any:
     """Some value of a schema."""
-    kind = schema["type"]
+    kind = schema.get("type")
     if "additionalProperties" in schema:
         return {KEY: filler(schema["additionalProperties"])}
     if kind == "object":
@@ -118,6 +119,8 @@ def two_values(schema: Schema, name: str = "") -> tuple[Any, Any]:
         return chosen
     if "enum" in schema:
         return schema["enum"][0], schema["enum"][-1]
+    if INT_OR_STRING in schema:
+        return (1, "1m") if schema.get("pattern") == DIVISOR_PATTERN else ("1", "2Gi")
     if schema["type"] == "boolean":
         return False, True
     if schema["type"] == "integer":
@@ -129,7 +132,6 @@ def two_values(schema: Schema, name: str = "") -> tuple[Any, Any]:
 _BY_PATTERN = {
     FILE_FIELD_PATTERN: ("metadata.name", "metadata.uid"),
     RESOURCE_FIELD_PATTERN: ("limits.cpu", "limits.memory"),
-    DIVISOR_PATTERN: ("1", "1m"),
     NFS_PATH_PATTERN: ("/a", "/b"),
 }
 

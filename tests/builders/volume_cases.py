@@ -30,6 +30,10 @@ GOOD_VOLUMES: Mapping[str, SpecBuilder] = {
     "config": _of(configMap={"name": "c", "items": [{**ITEM, "mode": 0o400}], "optional": True, "defaultMode": 0o777}),
     **{f"file {path}": _file(path) for path in ("a", "a/b", ".a", "a/..b", "a//b", "./a", "a/", ".")},
     "claim of its own": _claim(storageClassName="", volumeMode="Filesystem"),
+    **{f"claim of {size!r}": _claim(resources={"requests": {"storage": size}}) for size in (1, "1e9", "0.5Gi", "+1Ti")},
+    **{
+        f"at most {size!r}": volume(emptyDir={"sizeLimit": size}) for size in (0, 1_000_000, "1e9", "0", ".5Gi", "100m")
+    },
     "claim of a class": _claim(storageClassName="fast.example.com", accessModes=["ReadOnlyMany", "ReadWriteMany"]),
     "claim by labels": _claim(selector={"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}),
     "driver": _of(csi={"driver": "CSI.example.com", "nodePublishSecretRef": {"name": "s"}}),
@@ -74,6 +78,30 @@ BAD_VOLUMES: Mapping[str, Bad] = {
         f"{WHERE}.ephemeral.volumeClaimTemplate.spec.resources.requests",
         "missing",
     ),
+    **{
+        f"claim of {size!r}": Bad(
+            _claim(resources={"requests": {"storage": size}}),
+            f"{WHERE}.ephemeral.volumeClaimTemplate.spec.resources.requests.storage",
+            says,
+        )
+        for size, says in (
+            ("0", "above 0"),
+            ("0.0Gi", "above 0"),
+            (0, "a number from 1"),
+            ("-1", "above 0"),
+            ("1Kib", "above 0"),
+        )
+    },
+    **{
+        f"at most {size!r}": Bad(volume(emptyDir={"sizeLimit": size}), f"{WHERE}.emptyDir.sizeLimit", says)
+        for size, says in (
+            ("-1", "such as 1"),
+            (-1, "from 0"),
+            ("1GB", "such as 1"),
+            ("", "such as 1"),
+            (True, "such as 1"),
+        )
+    },
     "claim without access": Bad(
         _claim(accessModes=[]), f"{WHERE}.ephemeral.volumeClaimTemplate.spec.accessModes", "at least 1"
     ),

@@ -1,6 +1,6 @@
 """The base of every model of the API."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -67,13 +67,21 @@ def json_name(model: type[BaseModel], field: str) -> str:
     return model.model_fields[field].alias or field
 
 
-def broken_rules(model: ApiModel, path: str) -> list[Fault]:
-    """Return the faults of every broken rule of ``model`` and of all models below it."""
-    faults = [rule.fault(path) for rule in model.RULES if not rule.holds(model)]
+def broken_rules(model: ApiModel, path: str, unknown: Collection[str] = ()) -> list[Fault]:
+    """Return the faults of every broken rule of ``model`` and of all models below it.
+
+    Rules that look at a field of ``unknown`` (paths), or at what holds one, are passed over.
+    """
+    rules = (rule for rule in model.RULES if not any(_looks_at(rule, path, field) for field in unknown))
+    faults = [rule.fault(path) for rule in rules if not rule.holds(model)]
     faults += _repeated_keys(model, path)
     for step, child in _children(model):
-        faults += broken_rules(child, join(path, *step))
+        faults += broken_rules(child, join(path, *step), unknown)
     return faults
+
+
+def _looks_at(rule: Rule, path: str, field: str) -> bool:
+    return any(f"{field}.".startswith(f"{join(path, read)}.") for read in rule.reads)
 
 
 def _children(model: ApiModel) -> Iterator[tuple[tuple[str | int, ...], ApiModel]]:

@@ -35,6 +35,11 @@ class Rule:
         """The text that the API server shows: problem and remedy."""
         return f"{self.problem}; {self.remedy}"
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The fields of the model that the rule looks at, by their JSON names."""
+        return frozenset(re.findall(r"\bself\.(\w+)", self.expression))
+
     def fault(self, path: str) -> Fault:
         """Return the rule's fault for a model that stands at ``path``."""
         return Fault(join(path, *self.field.split(".")) if self.field else path, self.problem, self.remedy)
@@ -65,7 +70,8 @@ def exactly_one_of(*fields: str) -> str:
 
 def raw(pattern: str) -> str:
     """Return a regular expression as a CEL string: raw, since CEL knows no ``\\.`` in others."""
-    return f"r'{pattern}'"
+    quote = '"' if "'" in pattern else "'"
+    return f"r{quote}{pattern}{quote}"
 
 
 def quoted(words: tuple[str, ...]) -> str:

@@ -7,9 +7,20 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from stoker.api.cel import raw
 from stoker.api.inferenceservice import CATEGORY, GROUP, KIND, PLURAL, SHORT_NAME, VERSION, InferenceServiceSpec
+from stoker.api.quantities import INT_OR_STRING
 from stoker.api.references import EFFECT_KEY, KIND_KEY
 from stoker.api.status import InferenceServiceStatus
+from stoker.api.types import (
+    EXAMPLES,
+    FILE_FIELD_PATTERN,
+    FILE_PATH_PATTERN,
+    LABEL_KEY_PATTERN,
+    LABEL_VALUE_PATTERN,
+    OPTIONAL_KEY_PATTERN,
+    RESOURCE_FIELD_PATTERN,
+)
 
 NAME = f"{PLURAL}.{GROUP}"
 """Name of the CustomResourceDefinition."""
@@ -115,7 +126,7 @@ def _structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Sc
 _KEPT = (
     "description", "type", "enum", "default", "format", "pattern", "minLength", "maxLength", "minimum", "maximum",
     "minItems", "maxItems", "maxProperties", "required", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
-    "x-kubernetes-validations", EFFECT_KEY, KIND_KEY,
+    "x-kubernetes-validations", INT_OR_STRING, EFFECT_KEY, KIND_KEY,
 )  # fmt: skip
 
 
@@ -153,11 +164,35 @@ def _with_list_type(schema: Schema) -> Schema:
 
 def _bare(schema: Mapping[str, Any]) -> Schema:
     """Return ``schema`` as the API server takes it: the effects of references moved into the descriptions."""
-    result = {key: value for key, value in schema.items() if key not in {EFFECT_KEY, KIND_KEY}}
+    result = _worded({key: value for key, value in schema.items() if key not in {EFFECT_KEY, KIND_KEY}})
     if EFFECT_KEY in schema:
         result["description"] = f"{schema['description']} Effect: {schema[EFFECT_KEY]}."
     _below(result, schema, _bare)
     return result
+
+
+_DEAR = {
+    FILE_FIELD_PATTERN,
+    FILE_PATH_PATTERN,
+    LABEL_KEY_PATTERN,
+    LABEL_VALUE_PATTERN,
+    OPTIONAL_KEY_PATTERN,
+    RESOURCE_FIELD_PATTERN,
+}
+"""Patterns of strings in lists of lists of lists, where the API server takes a rule for too dear."""
+
+
+def _worded(schema: Schema) -> Schema:
+    """Return the schema of a string with a rule in place of its pattern: of that, people would be shown the text.
+
+    Quantities keep theirs, as every API of Kubernetes has them.
+    """
+    pattern = schema.get("pattern", "")
+    if pattern not in EXAMPLES or pattern in _DEAR or INT_OR_STRING in schema:
+        return schema
+    message = f"is malformed; {EXAMPLES[pattern]}"
+    rule = {"rule": f"self.matches({raw(pattern)})", "message": message, "reason": "FieldValueInvalid"}
+    return {**{key: value for key, value in schema.items() if key != "pattern"}, "x-kubernetes-validations": [rule]}
 
 
 def schema_gap(served: Mapping[str, Any]) -> str | None:

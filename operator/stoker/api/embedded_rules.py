@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from stoker.api.cel import Rule, exactly_one_of
 from stoker.api.divisors import divisor_rules
+from stoker.api.keys import are_keys, is_key
+from stoker.api.types import EXAMPLES, LABEL_KEY_PATTERN, MAX_KEY_PREFIX
 
 Value = Mapping[str, Any]
 
@@ -49,6 +51,26 @@ def _values_rule(counts: str, others: str) -> Rule:
 def _is_node_name(requirement: Value) -> bool:
     is_one = requirement.get("operator") in {"In", "NotIn"} and _count(requirement, "values") == 1
     return is_one and requirement.get("key") == "metadata.name"
+
+
+def _selected_keys(selector: Value | None) -> set[str]:
+    written = selector or {}
+    return {*(written.get("matchLabels") or ()), *(one["key"] for one in written.get("matchExpressions") or ())}
+
+
+def _narrowing_rule(what: str) -> Rule:
+    """Return the rule that no key narrows a selector which names it: a Deployment goes through, its pods do not."""
+    return Rule(
+        field="matchLabelKeys",
+        problem=f"the labelSelector of {what} names a key of matchLabelKeys",
+        remedy="remove the key from one of them",
+        expression=(
+            "!has(self.matchLabelKeys) || !has(self.labelSelector) || !self.matchLabelKeys.exists(k, "
+            "(has(self.labelSelector.matchLabels) && k in self.labelSelector.matchLabels) || "
+            "(has(self.labelSelector.matchExpressions) && self.labelSelector.matchExpressions.exists(x, x.key == k)))"
+        ),
+        holds=lambda it: not {*(it.get("matchLabelKeys") or ())} & _selected_keys(it.get("labelSelector")),
+    )
 
 
 def _profile_rules(kind: str) -> tuple[Rule, Rule]:
@@ -98,6 +120,15 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
         _values_rule("In and NotIn one or more, Gt and Lt one", _ONE_VALUE.format(others=_NO_VALUES)),
     ),
     "V1LabelSelectorRequirement": (_values_rule("In and NotIn one or more", _NO_VALUES),),
+    "V1LabelSelector": (
+        Rule(
+            field="matchLabels",
+            problem="a key of the selector is no valid label key",
+            remedy=f"{EXAMPLES[LABEL_KEY_PATTERN]}, the prefix at most {MAX_KEY_PREFIX}",
+            expression=f"!has(self.matchLabels) || self.matchLabels.all(k, {is_key('k', LABEL_KEY_PATTERN)})",
+            holds=lambda it: are_keys(it.get("matchLabels"), LABEL_KEY_PATTERN),
+        ),
+    ),
     "V1NodeSelectorTerm": (
         Rule(
             field="matchFields",
@@ -108,6 +139,17 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
         ),
     ),
     "V1PodAffinityTerm": (
+        _narrowing_rule("an affinity"),
+        Rule(
+            field="matchLabelKeys",
+            problem="a key stands both in matchLabelKeys and in mismatchLabelKeys",
+            remedy="remove it from one of them",
+            expression=(
+                "!has(self.matchLabelKeys) || !has(self.mismatchLabelKeys) || "
+                "!self.matchLabelKeys.exists(k, k in self.mismatchLabelKeys)"
+            ),
+            holds=lambda it: not {*(it.get("matchLabelKeys") or ())} & {*(it.get("mismatchLabelKeys") or ())},
+        ),
         Rule(
             field="labelSelector",
             problem="matchLabelKeys and mismatchLabelKeys narrow a labelSelector, and there is none",
@@ -123,6 +165,7 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
         ),
     ),
     "V1TopologySpreadConstraint": (
+        _narrowing_rule("a spread"),
         Rule(
             field="minDomains",
             problem="only whenUnsatisfiable DoNotSchedule has a least number of domains",

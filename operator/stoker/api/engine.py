@@ -199,7 +199,7 @@ class Resources(ApiModel):
     """What the engine's container asks of the node besides GPUs. Request and limit are the same for memory."""
 
     cpu: CpuQuantity | None = None
-    """CPU cores, such as "8" or 500m. Absent: derived from the layout."""
+    """CPU cores, such as 8, 500m or "0.5" (in quotes). Absent: derived from the layout."""
     memory: MemoryQuantity | None = None
     """Memory in bytes as a quantity, such as 64Gi, shared memory and page cache of the loader included. For a CPU
     engine the KV cache is what is left of it. Absent: derived from the layout."""

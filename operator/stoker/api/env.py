@@ -1,5 +1,6 @@
 """``spec.pod.env``: the environment variables of the engine."""
 
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from stoker.api.base import ApiModel
@@ -53,9 +54,17 @@ class ConfigMapKeySelector(ApiModel):
     """true: the variable is left out where the ConfigMap or the key is missing."""
 
 
+class FieldVersion(StrEnum):
+    """The schemas of pods whose fields can be named."""
+
+    V1 = "v1"
+
+
 class FieldSelector(ApiModel):
     """A field of the pod."""
 
+    api_version: FieldVersion | None = None
+    """Version of the pod's schema. Absent: v1, the only one."""
     field_path: PodField
     """The field: metadata.name, metadata.namespace, metadata.uid, metadata.labels['KEY'], metadata.annotations['KEY'],
     spec.nodeName, spec.serviceAccountName, status.hostIP, status.hostIPs, status.podIP or status.podIPs."""

@@ -11,7 +11,9 @@ from stoker.api.base import broken_rules
 from stoker.api.embedded import ERROR_TYPE, faults_of
 from stoker.api.faults import Fault, join
 from stoker.api.inferenceservice import InferenceService
-from stoker.api.structural import json_type, unknown_field
+from stoker.api.quantities import MALFORMED, WRONG_TYPE
+from stoker.api.remainder import faults_of_the_rest
+from stoker.api.structural import json_type, unknown_field, wrong_type_of_quantity
 from stoker.api.types import EXAMPLES
 
 MAX_FAULTS = 50
@@ -30,11 +32,13 @@ def parse_inference_service(raw: object) -> InferenceService | list[Fault]:
         return [Fault("", f"is {json_type(raw)}, not an object", "write an InferenceService")]
     if _depth_exceeds(raw, MAX_DEPTH):
         return [Fault("", f"is nested more than {MAX_DEPTH} levels deep", "write an InferenceService")]
+    document = _without_nulls(raw)
     try:
-        service = InferenceService.model_validate(_without_nulls(raw), by_alias=True, by_name=False)
+        service = InferenceService.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        return sorted({fault for detail in details for fault in _faults(detail)})[:MAX_FAULTS]
+        faults = {fault for detail in details for fault in _faults(detail)}
+        return sorted(faults.union(faults_of_the_rest(document, details)))[:MAX_FAULTS]
     return sorted(broken_rules(service, ""))[:MAX_FAULTS] or service
 
 
@@ -77,12 +81,10 @@ def _problem_and_remedy(error: ErrorDetails) -> tuple[str, str]:
     kind, context, value = error["type"], error.get("ctx", {}), error["input"]
     if kind == "missing" or value is None:
         return "is missing", "add it"
-    if kind in _BY_TYPE:
-        article = _BY_TYPE[kind]
-        hint = f'write it in quotes: "{value}"' if article == "a string" else f"write {article}"
-        return f"must be {article}, not {json_type(value)}", hint
-    if kind == "string_pattern_mismatch":
-        return f"{_shown(value)} is malformed", EXAMPLES.get(context["pattern"], f"match {context['pattern']}")
+    if kind == WRONG_TYPE or kind in _BY_TYPE:
+        return _wrong_type(kind, value)
+    if kind in {MALFORMED, "string_pattern_mismatch"}:
+        return f"{_shown(value)} is malformed", context.get("remedy") or EXAMPLES[context["pattern"]]
     if kind in {"enum", "literal_error"}:
         return f"{_shown(value)} is no choice here", f"write {context['expected']}"
     if kind in _BOUNDS:
@@ -90,6 +92,14 @@ def _problem_and_remedy(error: ErrorDetails) -> tuple[str, str]:
         size = len(value) if hasattr(value, "__len__") else 0
         return problem.format(value=_shown(value), size=size), remedy.format(**context)
     return f"{_shown(value)}: {error['msg'].lower()}", "correct it"
+
+
+def _wrong_type(kind: str, value: object) -> tuple[str, str]:
+    if kind == WRONG_TYPE:
+        return wrong_type_of_quantity(value)
+    article = _BY_TYPE[kind]
+    hint = f'write it in quotes: "{value}"' if article == "a string" else f"write {article}"
+    return f"must be {article}, not {json_type(value)}", hint
 
 
 _BY_TYPE = {

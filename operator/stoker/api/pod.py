@@ -1,16 +1,17 @@
 """``spec.pod``: what the engine's pods get besides what Stoker decides."""
 
-import re
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from stoker.api.annotations import annotation_rules
 from stoker.api.base import ApiModel, ListMap
-from stoker.api.cel import Rule, quoted, raw
+from stoker.api.cel import Rule, quoted
 from stoker.api.embedded import Embedded, KubernetesType
 from stoker.api.env import EnvVar
+from stoker.api.keys import are_keys, is_key
 from stoker.api.references import Effect, Reference
 from stoker.api.types import (
     ANNOTATION_KEY_PATTERN,
@@ -33,10 +34,6 @@ OWNED_LABELS = ("app.kubernetes.io/managed-by", "app.kubernetes.io/name")
 """Further labels that Stoker sets itself."""
 
 
-def _are_keys(entries: Mapping[str, str] | None, pattern: str) -> bool:
-    return all(re.fullmatch(pattern, key) and key.find("/") <= MAX_KEY_PREFIX for key in entries or {})
-
-
 def _owns_key(entries: Mapping[str, str] | None) -> bool:
     return any(key.startswith(OWN_PREFIX) or key in OWNED_LABELS for key in entries or {})
 
@@ -44,7 +41,6 @@ def _owns_key(entries: Mapping[str, str] | None) -> bool:
 def _key_rules(field: str) -> tuple[Rule, ...]:
     attribute = "node_selector" if field == "nodeSelector" else field
     pattern = ANNOTATION_KEY_PATTERN if field == "annotations" else LABEL_KEY_PATTERN
-    is_key = f"k.matches({raw(pattern)}) && k.indexOf('/') <= {MAX_KEY_PREFIX}"
     return (
         Rule(
             field=field,
@@ -53,8 +49,8 @@ def _key_rules(field: str) -> tuple[Rule, ...]:
                 "write keys as [prefix/]name, such as example.com/team, the name at most 63 characters, "
                 f"the prefix at most {MAX_KEY_PREFIX}"
             ),
-            expression=f"!has(self.{field}) || self.{field}.all(k, {is_key})",
-            holds=lambda pod: _are_keys(getattr(pod, attribute), pattern),
+            expression=f"!has(self.{field}) || self.{field}.all(k, {is_key('k', pattern)})",
+            holds=lambda pod: are_keys(getattr(pod, attribute), pattern),
         ),
     )
 
@@ -168,6 +164,7 @@ class Pod(ApiModel):
         *_owned_key_rules("labels"),
         *_owned_key_rules("annotations"),
         *_key_rules("nodeSelector"),
+        *annotation_rules(lambda pod: pod.annotations or {}),
         Rule(
             field="volumes",
             problem="two volumes have the same mountPath",

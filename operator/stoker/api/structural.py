@@ -12,6 +12,7 @@ from typing import Any
 
 from stoker.api.embedded_rules import broken_rules
 from stoker.api.faults import Fault, join
+from stoker.api.quantities import INT_OR_STRING, as_text
 from stoker.api.types import EXAMPLES
 
 Schema = Mapping[str, Any]
@@ -19,6 +20,9 @@ Schema = Mapping[str, Any]
 
 def check(schema: Schema, value: object, path: str) -> Iterator[Fault]:
     """Yield what is wrong with ``value``, which stands at ``path``, by ``schema``."""
+    if schema.get(INT_OR_STRING):
+        yield from _check_quantity(schema, value, path)
+        return
     kind = schema["type"]
     if not _is_of_type(kind, value):
         yield Fault(path, f"must be {_article(kind)}, not {json_type(value)}", f"write {_article(kind)}")
@@ -96,9 +100,25 @@ def _check_string(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # 
         yield Fault(path, "is too short", f"write at least {schema['minLength']} characters")
     if len(value) > schema.get("maxLength", len(value)):
         yield Fault(path, "is too long", f"keep it to {schema['maxLength']} characters")
-    if "pattern" in schema and not re.search(schema["pattern"], value):
+    if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
         remedy = EXAMPLES.get(schema["pattern"], f"match {schema['pattern']}")
         yield Fault(path, f"{value[:64]!r} is malformed", remedy)
+
+
+def wrong_type_of_quantity(value: object) -> tuple[str, str]:
+    """Return what is wrong with a value that is neither an integer nor a string, and what would be right."""
+    remedy = f'write it in quotes: "{value}"' if isinstance(value, float) else 'write a quantity such as 1 or "500m"'
+    return f"must be an integer or a string, not {json_type(value)}", remedy
+
+
+def _check_quantity(schema: Schema, value: object, path: str) -> Iterator[Fault]:
+    text = as_text(value)
+    if text is None:
+        yield Fault(path, *wrong_type_of_quantity(value))
+    elif isinstance(value, str):
+        yield from _check_string(schema, value, path)
+    else:
+        yield from _check_integer(schema, int(text), path)
 
 
 def _check_integer(schema: Schema, value: Any, path: str) -> Iterator[Fault]:  # noqa: ANN401 - any JSON

@@ -6,18 +6,15 @@ alike by Go's RE2 (the API server) and by Rust's regex (pydantic).
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, Strict, StringConstraints
 
-_MEMORY_DIGITS = {"": 15, "(Ki|k)": 12, "(Mi|M)": 9, "(Gi|G)": 6, "(Ti|T)": 3}
-"""How many digits a quantity of memory may have before its point: none is above 999Ti, which no node has."""
-_MEMORY = (rf"[1-9][0-9]{{0,{digits - 1}}}(\.[0-9]{{1,3}})?{unit}" for unit, digits in _MEMORY_DIGITS.items())
-MEMORY_PATTERN = f"^({'|'.join(_MEMORY)})$"
+from stoker.api.quantities import POSITIVE_PATTERN, QUANTITY_PATTERN, Between, Unit
+
 _THOUSANDTHS = r"0\.([1-9][0-9]{0,2}|0[1-9][0-9]?|00[1-9])"
-CPU_PATTERN = rf"^([1-9][0-9]{{0,5}}m|[1-9][0-9]{{0,3}}(\.[0-9]{{1,3}})?|{_THOUSANDTHS})$"
 FRACTION_PATTERN = rf"^({_THOUSANDTHS}|1(\.0{{1,3}})?)$"
 TIMESTAMP_PATTERN = (
     r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
@@ -58,6 +55,9 @@ _LAX_STEP = r"[^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+"
 HOST_PATH_PATTERN = rf"^({_LAX_STEP})?(/({_LAX_STEP})?)*$"
 FILE_PATH_PATTERN = rf"^([^/.][^/]*|\.([^/.][^/]*)?)(/({_LAX_STEP})?)*$"
 """Where a file of a volume lies in it (``ValidateLocalNonReservedPath`` of Kubernetes)."""
+PROFILE_PATH_PATTERN = rf"^(({_LAX_STEP})(/({_LAX_STEP})?)*)?$"
+"""Where a profile lies below the kubelet's folder (``validateLocalDescendingPath``)."""
+UNPADDED_PATTERN = r"^[^ \t\n\r\v\f]([\s\S]*[^ \t\n\r\v\f])?$"
 NFS_PATH_PATTERN = r"^/[\s\S]*$"
 OPTIONAL_NAME_PATTERN = f"^({SUBDOMAIN_PATTERN[1:-1]})?$"
 DRIVER_PATTERN = r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*$"
@@ -75,13 +75,14 @@ FILE_FIELD_PATTERN = (
 )
 """The fields of a pod that a file of a volume may hold (``validVolumeDownwardAPIFieldPathExpressions``)."""
 RESOURCE_FIELD_PATTERN = r"^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[1-9][0-9]{0,9}([kMG]|[KMG]i)?)$"
-DIVISOR_PATTERN = r"^([01](\.0{1,3})?(m|[kMGTPE]|[KMGTPE]i)?|1000m)$"
-"""A unit of a resource; 0 stands for none, which is 1 (``validateContainerResourceDivisor``)."""
+DIVISOR_PATTERN = r"^([01](\.0{1,3})?(m|[kMGTPE]|[KMGTPE]i)?|1000[mkMGTP]?|1024[KMGTP]i)$"
+"""A unit of a resource; 0 stands for none, which is 1 (``validateContainerResourceDivisor``). A thousand of one unit,
+or 1024 of a binary one, is one of the next."""
 
 _LABEL_KEY_EXAMPLE = "write a label's key: [prefix/]name, such as example.com/team, the name at most 63 characters"
 EXAMPLES = {
-    MEMORY_PATTERN: "write a quantity such as 80Gi or 512Mi, at most 999Ti",
-    CPU_PATTERN: 'write a number of cores such as "8", "0.5" or 500m',
+    QUANTITY_PATTERN: "write a quantity such as 1, 500m, 10Gi or 1e9",
+    POSITIVE_PATTERN: "write a quantity above 0 such as 1, 500m, 10Gi or 1e9",
     FRACTION_PATTERN: 'write a fraction above 0 and at most 1 such as "0.9"',
     TIMESTAMP_PATTERN: "write a time stamp such as 2026-01-31T12:00:00Z",
     SUBDOMAIN_PATTERN: "write a Kubernetes name: lower-case letters, digits, - and .",
@@ -101,6 +102,8 @@ EXAMPLES = {
     PATH_PATTERN: "write an absolute path such as /data, without a colon and without . or .. as a step",
     HOST_PATH_PATTERN: "write a path of the node without .. as a step, such as /mnt/models",
     FILE_PATH_PATTERN: "write a path that begins neither with a slash nor with .., and has no .. as a step",
+    PROFILE_PATH_PATTERN: "write a path that does not begin with a slash and has no .. as a step, such as my.json",
+    UNPADDED_PATTERN: "write the name of a profile without spaces around it",
     NFS_PATH_PATTERN: "write an absolute path such as /exports/models",
     OPTIONAL_NAME_PATTERN: "write a Kubernetes name: lower-case letters, digits, - and .",
     DRIVER_PATTERN: "write the name of the driver such as csi.example.com",
@@ -123,9 +126,15 @@ EXAMPLES = {
 }
 """What would be right, by pattern."""
 
+MEMORY = Between("1", "999Ti", "write a quantity such as 80Gi or 512Mi, at most 999Ti")
+"""Bytes of memory: no node has more."""
+CPU = Between("1m", "10k", 'write a number of cores such as 8, "0.5" or 500m, at most 10000')
+
+# ---- quantities ----------------------------------------------------------------------------------------------------
+MemoryQuantity = Annotated[str, MEMORY]
+CpuQuantity = Annotated[str, CPU]
+
 # ---- strings -------------------------------------------------------------------------------------------------------
-MemoryQuantity = Annotated[str, StringConstraints(pattern=MEMORY_PATTERN, max_length=24)]
-CpuQuantity = Annotated[str, StringConstraints(pattern=CPU_PATTERN, max_length=16)]
 Fraction = Annotated[str, StringConstraints(pattern=FRACTION_PATTERN, max_length=8)]
 Timestamp = Annotated[str, StringConstraints(pattern=TIMESTAMP_PATTERN, max_length=40)]
 ObjectName = Annotated[str, StringConstraints(pattern=SUBDOMAIN_PATTERN, max_length=253)]
@@ -146,7 +155,7 @@ RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH_PATTERN, m
 IpAddress = Annotated[str, StringConstraints(min_length=1, max_length=45)]
 PodField = Annotated[str, StringConstraints(pattern=POD_FIELD_PATTERN, max_length=256)]
 ResourceField = Annotated[str, StringConstraints(pattern=RESOURCE_FIELD_PATTERN, max_length=128)]
-Divisor = Annotated[str, StringConstraints(pattern=DIVISOR_PATTERN, max_length=64)]
+Divisor = Annotated[str, Unit(DIVISOR_PATTERN, EXAMPLES[DIVISOR_PATTERN])]
 AnnotationValue = Annotated[str, StringConstraints(max_length=4096)]
 EnvValue = Annotated[str, StringConstraints(max_length=8192)]
 
@@ -170,29 +179,20 @@ class Switch(StrEnum):
     DISABLED = "Disabled"
 
 
-_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_FACTORS |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-
-
 def memory_bytes(quantity: str) -> int:
     """Return a memory quantity in bytes, rounded down (``memory_bytes("80Gi") == 85899345920``).
 
     Raises ``ValueError`` where the string is no memory quantity of the objects.
     """
-    if not re.fullmatch(MEMORY_PATTERN, quantity):
-        raise ValueError(f"{quantity!r} is no memory quantity; {EXAMPLES[MEMORY_PATTERN]}")
-    number = quantity.rstrip("KMGTki")
-    return int(Decimal(number) * _FACTORS[quantity[len(number) :]])
+    return int(MEMORY.read(quantity))
 
 
 def cpu_millicores(quantity: str) -> int:
-    """Return a CPU quantity in thousandths of a core (``"0.5"`` and ``"500m"`` are 500).
+    """Return a CPU quantity in thousandths of a core, rounded up (``"0.5"`` and ``"500m"`` are 500).
 
     Raises ``ValueError`` where the string is no CPU quantity of the objects.
     """
-    if not re.fullmatch(CPU_PATTERN, quantity):
-        raise ValueError(f"{quantity!r} is no CPU quantity; {EXAMPLES[CPU_PATTERN]}")
-    return int(quantity[:-1]) if quantity.endswith("m") else int(Decimal(quantity) * 1000)
+    return int((CPU.read(quantity) * 1000).to_integral_value(ROUND_CEILING))
 
 
 def fraction(text: str) -> Decimal:

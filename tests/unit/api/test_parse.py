@@ -77,7 +77,27 @@ def test_N1_what_is_parsed_is_written_back_whole() -> None:
         manifest = spec.manifest()
         parsed = parse_inference_service(manifest)
         assert isinstance(parsed, InferenceService)
-        assert parsed.spec.to_json() == _without_nulls({"replicas": 1, **manifest["spec"]})
+        assert _as_read(parsed.spec.to_json()) == _as_read(_without_nulls({"replicas": 1, **manifest["spec"]}))
+
+
+@pytest.mark.parametrize("value", [2, 2.0, "2"])
+def test_a_whole_number_is_one_quantity_however_yaml_reads_it(value: object) -> None:
+    """``2.0`` and ``1e9`` are numbers with a point to YAML; kubectl sends them without."""
+    parsed = parse_inference_service(a_spec().set("resources.cpu", value).manifest())
+    assert isinstance(parsed, InferenceService)
+    assert parsed.spec.resources is not None
+    assert parsed.spec.resources.cpu == "2"
+
+
+def _as_read(value: Any) -> Any:
+    """Return a document with its quantities as texts: an integer is read as the text of it."""
+    if isinstance(value, dict):
+        return {key: str(item) if _is_integer(key, item) else _as_read(item) for key, item in value.items()}
+    return [_as_read(item) for item in value] if isinstance(value, list) else value
+
+
+def _is_integer(key: str, value: object) -> bool:
+    return key in {"cpu", "memory", "divisor"} and isinstance(value, int)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -117,6 +137,27 @@ def test_every_fault_is_told_at_once_sorted() -> None:
         "spec.pod.tolerations[0].effect",
         "spec.pod.tolerations[0].operator",
     ]
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+def test_a_malformed_field_hides_no_fault_that_does_not_depend_on_it(case: Bad) -> None:
+    both = case.spec.set("rollout.strategy", "Slowly")
+    alone, beside = _faults(case.spec.manifest()), _faults(both.manifest())
+    assert beside == sorted([*alone, *_faults(a_spec().set("rollout.strategy", "Slowly").manifest())])
+
+
+def test_a_rule_that_looks_at_a_malformed_field_waits_for_the_next_round() -> None:
+    spec = a_spec().tensor(2).set("accelerator", "H100").set("engine.version", "0.11.0")
+    assert [fault.path for fault in _faults(spec.manifest())] == ["spec.accelerator", "spec.engine.version"]
+    spec = a_spec().set("pod.labels", {"-": "b c", "a": "b c"}).set("pod.annotations", {"-": ""})
+    assert [fault.path for fault in _faults(spec.manifest())] == [
+        "spec.pod.annotations", "spec.pod.labels.-", "spec.pod.labels.a"
+    ]  # fmt: skip
+
+
+def test_of_a_list_with_a_malformed_item_only_shapes_are_told() -> None:
+    spec = a_spec().set("pod.env", [{"name": "A"}, {"name": "1"}]).set("parallelism", {"tensor": 8, "pipeline": 16})
+    assert [fault.path for fault in _faults(spec.manifest())] == ["spec.parallelism.pipeline", "spec.pod.env[1].name"]
 
 
 def test_the_number_of_faults_is_bounded() -> None:

@@ -284,6 +284,10 @@ ROWS: Mapping[str, Row] = {
     "pod.env[].valueFrom.configMapKeyRef.optional": selector(
         "configMapKeyRef", {"optional": False}, {"optional": True}
     ),
+    "pod.env[].valueFrom.fieldRef.apiVersion": env(
+        {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP", "apiVersion": "v1"}}},
+    ),
     "pod.env[].valueFrom.fieldRef.fieldPath": env(
         {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},

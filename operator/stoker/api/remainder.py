@@ -1,0 +1,53 @@
+"""Rules over those parts of a document that have their shape, so that a person reads every fault in one round."""
+
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from stoker.api.base import broken_rules
+from stoker.api.faults import Fault, join
+from stoker.api.inferenceservice import InferenceService
+
+Steps = tuple[str, ...]
+
+MAX_ROUNDS: Final = 8
+"""How often something is taken away until the rest has its shape; a document is hardly deeper."""
+
+
+def faults_of_the_rest(document: Mapping[str, Any], details: Iterable[ErrorDetails]) -> list[Fault]:
+    """Return the faults of rules that read nothing of what ``details`` are about.
+
+    What is malformed is taken away, and with it whatever needs it. Where that is the whole spec, nothing is returned:
+    those faults are told in the next round.
+    """
+    taken: set[Steps] = set()
+    for _ in range(MAX_ROUNDS):
+        fields = {_field(detail) for detail in details}
+        if not all(field[1:] for field in fields):  # the spec itself, or more
+            return []
+        taken |= fields
+        for field in fields:
+            document = _without(document, field)
+        try:
+            service = InferenceService.model_validate(document, by_alias=True, by_name=False)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+        else:
+            return broken_rules(service, "", tuple(join("", *field) for field in taken))
+    return []
+
+
+def _field(detail: ErrorDetails) -> Steps:
+    """Return the field to take away: the list as a whole for one of its items, the object for what it lacks."""
+    steps = tuple(takewhile(lambda step: isinstance(step, str), detail["loc"]))
+    return steps[:-1] if detail["type"] == "missing" and len(steps) == len(detail["loc"]) else steps  # type: ignore[return-value]
+
+
+def _without(value: Any, steps: Steps) -> Any:  # noqa: ANN401 - any JSON
+    if not isinstance(value, Mapping) or steps[0] not in value:
+        return value
+    step, rest = steps[0], steps[1:]
+    return {key: _without(below, rest) if key == step else below for key, below in value.items() if rest or key != step}

@@ -1,9 +1,10 @@
 """What of a spec concerns pods, in one spelling: equal intent has equal inputs, so that it rolls nothing (N6)."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+from stoker.api.quantities import as_text, normal_quantity
 from stoker.render.canonical import canonical
 
 NOT_OF_PODS = frozenset(
@@ -13,6 +14,30 @@ NOT_OF_PODS = frozenset(
 
 MEANT_WHEN_EMPTY = frozenset({"accelerator"})
 """Sections of the spec that say something by being there: ``accelerator: {}`` asks for any GPU."""
+
+
+_FILES: Final = ("pod.volumes[].downwardAPI", "pod.volumes[].projected.sources[].downwardAPI")
+_CLAIM: Final = "pod.volumes[].ephemeral.volumeClaimTemplate.spec.resources"
+
+QUANTITIES: Final = (
+    "accelerator.memory",
+    "resources.cpu",
+    "resources.memory",
+    "pod.env[].valueFrom.resourceFieldRef.divisor",
+    "pod.volumes[].emptyDir.sizeLimit",
+    f"{_CLAIM}.limits.{{}}",
+    f"{_CLAIM}.requests.{{}}",
+    *(f"{files}.items[].resourceFieldRef.divisor" for files in _FILES),
+)
+"""Where quantities stand: ``2`` and ``"2"``, ``1Gi`` and ``1024Mi`` are one."""
+
+MEANS_ABSENT: Final[Mapping[str, str]] = {
+    **{f"pod.tolerations[].{field}": "" for field in ("key", "operator", "value", "effect")},
+    "pod.env[].valueFrom.fieldRef.apiVersion": "v1",
+    "pod.volumes[].emptyDir.medium": "",
+    **{f"{files}.items[].fieldRef.apiVersion": "v1" for files in _FILES},
+}
+"""Texts that Kubernetes stores as it stores their absence."""
 
 
 def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,8 +51,9 @@ def of_pods(spec: Mapping[str, Any]) -> dict[str, Any]:
 
     What is empty and means what its absence means is left out: a list anywhere (Kubernetes keeps no difference), a
     section, a field of ``pod``. Other empty objects are meant: ``emptyDir: {}`` is a volume, ``labelSelector: {}``
-    selects everything.
+    selects everything. Spellings that Kubernetes stores as one value are one here too (``NORMAL_FORMS``).
     """
+    spec = _in_normal_form(spec)
     kept = {field: _without_empty_lists(value) for field, value in spec.items() if field not in NOT_OF_PODS}
     if isinstance(kept.get("pod"), dict):
         kept["pod"] = {field: value for field, value in kept["pod"].items() if value != {}}
@@ -40,3 +66,48 @@ def _without_empty_lists(value: Any) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, list):
         return [_without_empty_lists(below) for below in value]
     return value
+
+
+def _in_normal_form(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    for steps, change in NORMAL_FORMS:
+        if steps[0] in spec:
+            spec = _changed(spec, steps, change)
+    return spec
+
+
+def _normal(value: object) -> object:
+    """Return a quantity in its one spelling, and what is none as it is: a fault tells of it."""
+    text = as_text(value)
+    try:
+        return value if text is None else normal_quantity(text)
+    except ValueError:
+        return value
+
+
+def _absent(text: str) -> Callable[[object], object]:
+    return lambda value: None if value == text else value
+
+
+def _changed(value: Any, steps: tuple[str, ...], change: Callable[[object], object]) -> Any:  # noqa: ANN401 - any JSON
+    """Return a value in which ``change`` was applied at ``steps``, wherever they lead; None takes the field away."""
+    if not steps:
+        return change(value)
+    step, rest = steps[0], steps[1:]
+    if step == "[]" and isinstance(value, list):
+        return [_changed(item, rest, change) for item in value]
+    if not isinstance(value, Mapping) or step not in ("{}", *value):
+        return value
+    keys = value.keys() if step == "{}" else {step}
+    found = {key: _changed(below, rest, change) if key in keys else below for key, below in value.items()}
+    return {key: below for key, below in found.items() if below is not None or key not in keys}
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.replace("[]", ".[]").split("."))
+
+
+NORMAL_FORMS: Final = (
+    *((_steps(path), _normal) for path in QUANTITIES),
+    *((_steps(path), _absent(text)) for path, text in MEANS_ABSENT.items()),
+)
+"""Where values have several spellings, and what makes one of them."""

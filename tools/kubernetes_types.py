@@ -179,8 +179,6 @@ _QUANTITIES = {
     ("V1VolumeResourceRequirements", "limits"): quantity_schema(0),
     ("V1VolumeResourceRequirements", "requests"): quantity_schema(1),
 }
-_KEYS = ("matchLabelKeys", "mismatchLabelKeys")
-MAX_KEYS = 16  # each is compared with every key of the selector
 MAX_ITEMS, MAX_ENTRIES, MAX_LENGTH = 32, 32, 512
 
 
@@ -210,8 +208,7 @@ def _object(name: str) -> dict[str, Any]:
 def _of(kind: str, owner: str, field: str) -> dict[str, Any]:
     if match := re.fullmatch(r"List\[(.+)\]", kind):
         least = {"minItems": 1} if (owner, field) in _AT_LEAST_ONE else {}
-        most = MAX_KEYS if field in _KEYS else MAX_ITEMS
-        return {"type": "array", "items": _of(match[1], owner, field), "maxItems": most, **least}
+        return {"type": "array", "items": _of(match[1], owner, field), "maxItems": MAX_ITEMS, **least}
     if match := re.fullmatch(r"Dict\[str, (.+)\]", kind):
         values = _of(match[1], owner, field)
         return {"type": "object", "additionalProperties": values, "maxProperties": MAX_ENTRIES}

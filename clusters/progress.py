@@ -1,12 +1,20 @@
-"""Progress of long steps, for people and for logs without a terminal."""
+"""Progress of long steps, for people and for logs without a terminal.
 
+`python3 clusters/progress.py TITLE -- COMMAND ...` runs a command as one step; the Makefile does, before there is an
+environment: nothing but the standard library is imported here.
+"""
+
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 HEARTBEAT_SECONDS = 15.0
+COMMAND_SECONDS = 2 * 60 * 60
+NOT_FOUND, TOO_LONG, INTERRUPTED, SIGNALLED = 127, 124, 130, 128
+"""Exit codes that shells know."""
 
 
 def elapsed(seconds: float) -> str:
@@ -40,3 +48,25 @@ def step(title: str, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> Iterator[N
 def _beat(title: str, started: float, done: threading.Event, heartbeat_seconds: float) -> None:
     while not done.wait(heartbeat_seconds):
         say(f"  {title} ... {elapsed(time.monotonic() - started)}")
+
+
+def main(arguments: Sequence[str], heartbeat_seconds: float = HEARTBEAT_SECONDS) -> int:
+    """Run TITLE -- COMMAND ... as a step and return the command's exit code, as a shell gives it."""
+    title, _, *command = arguments
+    try:
+        with step(title, heartbeat_seconds):
+            subprocess.run(command, check=True, timeout=COMMAND_SECONDS)
+    except subprocess.CalledProcessError as failure:
+        return failure.returncode if failure.returncode > 0 else SIGNALLED - failure.returncode
+    except FileNotFoundError:
+        say(f"  {title}: there is no program {command[0]}")
+        return NOT_FOUND
+    except subprocess.TimeoutExpired:
+        return TOO_LONG
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PYTHON = """#!/bin/sh
 case "$1" in
+  */clusters/progress.py) echo "$2" >> "{folder}/steps.log"; shift 3; exec "$@" ;;
   -c) test -e "{folder}/has-ensurepip" ;;
   -m) mkdir -p "$3/bin" && ln -s /bin/true "$3/bin/python" ;;
 esac
@@ -40,3 +41,6 @@ def test_the_debian_package_of_environments_is_installed_where_it_is_missing(tmp
     asked = (tmp_path / "apt.log").read_text() if (tmp_path / "apt.log").exists() else ""
     assert ("install --yes --no-install-recommends python3-venv" in asked) is not has_it
     assert (tmp_path / ".venv" / "bin" / "python").exists()
+    steps = (tmp_path / "steps.log").read_text()
+    assert "Python environment: installing pinned requirements" in steps
+    assert ("Python environment: installing the Debian package python3-venv" in steps) is not has_it

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from clusters.documents import load
 from stoker.api.crd import inference_service_crd, object_schema, schema_gap
 from stoker.api.quantities import INT_OR_STRING
 from stoker.api.references import EFFECT_KEY, Effect
@@ -172,9 +172,9 @@ def test_the_crd_is_small_enough_for_kubectl_apply() -> None:
 
 
 def test_the_charts_copy_differs_by_one_annotation() -> None:
-    copy = yaml.safe_load((ROOT / "charts/stoker/templates/crds.yaml").read_text(encoding="utf-8"))
+    copy = load((ROOT / "charts/stoker/templates/crds.yaml").read_text(encoding="utf-8"))
     assert copy["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
-    assert copy == yaml.safe_load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
+    assert copy == load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
 
 
 def test_N19_every_reference_declares_its_effect() -> None:
@@ -211,7 +211,7 @@ def test_columns_are_those_that_people_look_for() -> None:
 
 
 def test_a_served_schema_that_lacks_a_field_is_outdated() -> None:
-    crd = yaml.safe_load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
+    crd = load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
     assert schema_gap(crd) is None
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     del spec["properties"]["pod"]["properties"]["env"]["items"]["properties"]["value"]
@@ -222,7 +222,7 @@ def test_a_served_schema_that_lacks_a_field_is_outdated() -> None:
 
 def _served() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the committed CRD, and its spec's fields."""
-    crd = yaml.safe_load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
+    crd = load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     return crd, spec
 

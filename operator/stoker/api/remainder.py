@@ -16,6 +16,17 @@ Steps = tuple[str, ...]
 MAX_ROUNDS: Final = 8
 """How often something is taken away until the rest has its shape; a document is hardly deeper."""
 
+MAX_FIELDS: Final = 64
+"""How many malformed fields are taken away at once. A person has enough to read then."""
+
+_STAND_INS: Final[Mapping[Steps, Any]] = {
+    ("spec", "model"): {"source": "hf://owner/name"},
+    ("spec", "model", "source"): "hf://owner/name",
+    ("spec", "engine"): {"name": "vllm"},
+    ("spec", "engine", "name"): "vllm",
+}
+"""What stands in for fields without which there is no spec. No rule that looks at one of them is run."""
+
 
 def faults_of_the_rest(document: Mapping[str, Any], details: Iterable[ErrorDetails]) -> list[Fault]:
     """Return the faults of rules that read nothing of what ``details`` are about.
@@ -26,10 +37,10 @@ def faults_of_the_rest(document: Mapping[str, Any], details: Iterable[ErrorDetai
     taken: set[Steps] = set()
     for _ in range(MAX_ROUNDS):
         fields = {_field(detail) for detail in details}
-        if not all(field[1:] for field in fields):  # the spec itself, or more
+        if len(fields) > MAX_FIELDS or not all(field[1:] for field in fields):  # the spec itself, or more
             return []
         taken |= fields
-        for field in fields:
+        for field in sorted(fields):
             document = _without(document, field)
         try:
             service = InferenceService.model_validate(document, by_alias=True, by_name=False)
@@ -42,12 +53,18 @@ def faults_of_the_rest(document: Mapping[str, Any], details: Iterable[ErrorDetai
 
 def _field(detail: ErrorDetails) -> Steps:
     """Return the field to take away: the list as a whole for one of its items, the object for what it lacks."""
-    steps = tuple(takewhile(lambda step: isinstance(step, str), detail["loc"]))
-    return steps[:-1] if detail["type"] == "missing" and len(steps) == len(detail["loc"]) else steps  # type: ignore[return-value]
+    steps = tuple(str(step) for step in takewhile(lambda step: isinstance(step, str), detail["loc"]))
+    is_lacking = detail["type"] == "missing" and len(steps) == len(detail["loc"]) and steps not in _STAND_INS
+    return steps[:-1] if is_lacking else steps
 
 
-def _without(value: Any, steps: Steps) -> Any:  # noqa: ANN401 - any JSON
-    if not isinstance(value, Mapping) or steps[0] not in value:
+def _without(value: Any, steps: Steps, done: Steps = ()) -> Any:  # noqa: ANN401 - any JSON
+    """Return a document without the field at ``steps``, or with what stands in for it."""
+    if not isinstance(value, Mapping):
         return value
-    step, rest = steps[0], steps[1:]
-    return {key: _without(below, rest) if key == step else below for key, below in value.items() if rest or key != step}
+    step, *rest = steps
+    here = (*done, step)
+    if rest:
+        return {key: _without(below, tuple(rest), here) if key == step else below for key, below in value.items()}
+    others = {key: below for key, below in value.items() if key != step}
+    return {**others, step: _STAND_INS[here]} if here in _STAND_INS else others

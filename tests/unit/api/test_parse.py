@@ -155,6 +155,17 @@ def test_a_rule_that_looks_at_a_malformed_field_waits_for_the_next_round() -> No
     ]  # fmt: skip
 
 
+def test_what_a_spec_cannot_be_without_hides_no_other_fault() -> None:
+    spec = a_spec().on_cpu().tensor(2).model("nonsense").set("model.names", ["a", "a"]).set("pod.labels", {"-": ""})
+    paths = ["spec.model.names", "spec.model.source", "spec.parallelism", "spec.pod.labels"]
+    assert [fault.path for fault in _faults(spec.manifest())] == paths
+    assert [fault.path for fault in _faults(spec.set("model", None).manifest())] == ["spec.model", *paths[2:]]
+    without_engine = spec.set("model", None).set("engine", None).manifest()
+    assert [fault.path for fault in _faults(without_engine)] == ["spec.engine", "spec.model", *paths[2:]]
+    named_otherwise = spec.set("engine", {"name": "sglang", "version": "0.11.0"}).model("hf://a/b").manifest()
+    assert [fault.path for fault in _faults(named_otherwise)] == ["spec.engine.name", paths[0], *paths[2:]]
+
+
 def test_of_a_list_with_a_malformed_item_only_shapes_are_told() -> None:
     spec = a_spec().set("pod.env", [{"name": "A"}, {"name": "1"}]).set("parallelism", {"tensor": 8, "pipeline": 16})
     assert [fault.path for fault in _faults(spec.manifest())] == ["spec.parallelism.pipeline", "spec.pod.env[1].name"]

@@ -78,7 +78,7 @@ class AgentConfig(_Model):
     """What one agent needs to know of its engine. Times are in seconds.
 
     `longest_prefill_seconds`: the longest time in which a healthy, busy engine may show no progress.
-    `deaf_seconds`: for how long after its start an engine may lose a SIGTERM; 0 where it never does.
+    `deaf_seconds`: for how long after its start an engine that has not bound its port may lose a SIGTERM; 0: never.
     `drain_budget_seconds`: the longest that a drain may take: the pod's grace period minus a margin.
     `drain_token`: a guard against accidents, not a secret.
     """

@@ -8,7 +8,9 @@ kernel; listening sockets come first, and a socket that is bound but does not li
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +37,7 @@ def same_engine(one: str, other: str) -> bool:
 
 
 class ListenerReader:
-    """Reads the socket table under `proc` for one port."""
+    """Reads the socket table under `proc` for one port, and tries the port itself."""
 
     def __init__(self, port: int, proc: Path = Path("/proc")) -> None:
         self._port = port
@@ -51,6 +53,18 @@ class ListenerReader:
         if not inodes:
             return Listener(known=True)
         return Listener(known=True, identity=f"{self._host}/{','.join(map(str, inodes))}")
+
+    def is_bound(self) -> bool:
+        """Whether a process of the pod has bound the port, be it that it does not listen yet, which no table shows.
+
+        It is tried: a process that would bind the port in that moment fails. To be asked only of one that is to end.
+        """
+        with socket.socket() as trial:
+            try:
+                trial.bind(("", self._port))
+            except OSError as error:
+                return error.errno == errno.EADDRINUSE
+        return False
 
 
 def _host_identity(proc: Path) -> str:

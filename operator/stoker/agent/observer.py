@@ -51,6 +51,18 @@ class Engine(Protocol):
         ...
 
 
+class Port(Protocol):
+    """What the loops need to know of the engine's port, without asking the engine."""
+
+    def read(self) -> Listener:
+        """Return what listens on it."""
+        ...
+
+    def is_bound(self) -> bool:
+        """Whether it is bound, be it that nothing listens yet. Asked only of an engine that is to end."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Rhythm:
     """Pauses of the loops, in seconds. A drain reads the metrics page at the pace of `watch`.
@@ -79,7 +91,7 @@ class Observer:
         self,
         config: AgentConfig,
         engine: Engine,
-        listener: Callable[[], Listener],
+        port: Port,
         store: Store,
         clock: Callable[[], float],
         rhythm: Rhythm = Rhythm(),
@@ -87,7 +99,7 @@ class Observer:
     ) -> None:
         self.config = config
         self.limits = limits or Limits(config.longest_prefill_seconds, config.startup_budget_seconds)
-        self._engine, self._listener, self._store, self._clock, self._rhythm = engine, listener, store, clock, rhythm
+        self._engine, self._port, self._store, self._clock, self._rhythm = engine, port, store, clock, rhythm
         self._drain_done: Done | None = None
         self._drain_callers = 0
         settle, quiet, budget = config.settle_seconds, config.quiet_seconds, config.drain_budget_seconds
@@ -97,7 +109,7 @@ class Observer:
         self.idle_checks = 0
         self.beat_at = clock()
         self._saved: Saved | None = store.load()
-        self.state = resume(self._saved, listener(), clock())
+        self.state = resume(self._saved, port.read(), clock())
         self._drain = resume_drain(self._saved, self.state, clock())
         self._told = self.phase
         self._save()
@@ -140,7 +152,7 @@ class Observer:
 
     def look(self) -> None:
         """Read the socket table now, so that no probe answers for an engine that is gone."""
-        self.apply(self._listener())
+        self.apply(self._port.read())
 
     def apply(self, seen: Observation, incarnation: int | None = None) -> None:
         """Take in one observation, and tell and store what it changed."""
@@ -264,9 +276,11 @@ class Observer:
 
     async def _until_it_hears(self) -> None:
         self.look()
-        called_at = self._clock()
-        while drains.may_be_deaf(self.state, called_at, self._clock(), self.config.deaf_seconds):
-            await asyncio.sleep(self._rhythm.drain_check)
+        called_at, bound = self._clock(), False
+        while not bound and drains.may_be_deaf(self.state, called_at, self._clock(), self.config.deaf_seconds):
+            bound = self._port.is_bound()
+            # Engines make their handler just before or just after they bind their port.
+            await asyncio.sleep(self._rhythm.watch if bound else self._rhythm.drain_check)
             self.look()
 
     def _drain_ending(self) -> Done | None:

@@ -35,9 +35,9 @@ SHUTDOWN_SECONDS: Final = 0.5
 async def serve(config: AgentConfig, listening: socket.socket, handover: Handover, left: list[socket.socket]) -> None:
     """Watch the engine, answer on the given socket, and answer those whom an earlier worker left, until cancelled."""
     client = EngineClient(config, time.monotonic)
-    look = ListenerReader(config.engine_port).read
+    port = ListenerReader(config.engine_port)
     try:
-        observer = Observer(config, client, look, Store(Path(config.state_dir)), time.monotonic)
+        observer = Observer(config, client, port, Store(Path(config.state_dir)), time.monotonic)
         async with serving(observer, listening, handover), asyncio.TaskGroup() as group:
             for connection in left:
                 group.create_task(answer_left(observer, connection, handover))

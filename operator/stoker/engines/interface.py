@@ -60,7 +60,10 @@ class Invocation:
     longest_prefill_seconds: int
     """How long a healthy engine may show no progress while requests run."""
     deaf_seconds: int = 0
-    """For how long after its start the engine has no handler for SIGTERM, which the kernel then drops."""
+    """For how long after its start the engine may have no handler for SIGTERM, which the kernel then drops.
+
+    It has one at the latest a moment after it has bound its port.
+    """
 
 
 class Engine(Protocol):

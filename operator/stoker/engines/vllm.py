@@ -41,7 +41,7 @@ BATCHED_TOKENS: Final = ((0, 2048), (70 * GIB, 8192), (160 * GIB, 16384))
 """vLLM's own choice of the tokens of a step, by the memory of the device."""
 FIRST_SHAPE_SECONDS: Final = 120
 """What a GPU kernel takes to be compiled for a shape that comes up for the first time."""
-IMPORT_SECONDS: Final = 60
+IMPORT_SECONDS: Final = 120
 """vLLM hears SIGTERM once torch and transformers are imported: after 10 s on two idle cores, later from a cold disk."""
 STEP_TIMEOUT_SECONDS: Final = 300
 """How long vLLM waits for one step of its workers unless told otherwise: then its core ends itself."""

@@ -30,7 +30,7 @@ def agent_config(
         warmup=warmup_config(spec),
         startup_budget_seconds=layout.startup_budget_seconds,
         longest_prefill_seconds=invocation.longest_prefill_seconds,
-        deaf_seconds=invocation.deaf_seconds,
+        deaf_seconds=min(invocation.deaf_seconds, timing.drain_budget(layout)),
         settle_seconds=timing.SETTLE,
         drain_budget_seconds=timing.drain_budget(layout),
         drain_token=service.drain_token,

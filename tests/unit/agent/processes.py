@@ -167,8 +167,8 @@ async def agent(
     """Run an agent in this process, faster than a real one; `pauses` are those of its rhythm."""
     limits = Limits(config.longest_prefill_seconds, config.startup_budget_seconds, silence_seconds)
     client = EngineClient(config, time.monotonic, health_seconds)
-    look, store = ListenerReader(config.engine_port).read, Store(Path(config.state_dir))
-    observer = Observer(config, client, look, store, time.monotonic, replace(QUICK, **pauses), limits)
+    port, store = ListenerReader(config.engine_port), Store(Path(config.state_dir))
+    observer = Observer(config, client, port, store, time.monotonic, replace(QUICK, **pauses), limits)
     listening = socket.create_server(("127.0.0.1", 0))
     supervisor, worker = channel()
     loops = asyncio.create_task(observer.run()) if watching else None

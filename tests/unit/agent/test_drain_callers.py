@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from stoker.agent.listener import Listener
 from stoker.agent.observer import Engine, Observer, Rhythm
 from stoker.agent.state import Health, Models, Outcome, Phase, Warmup
 from stoker.agent.store import Store
@@ -25,10 +26,16 @@ class Watched:
         self.now, self.listener = 1000.0, UP
         rhythm = Rhythm(hold=HOLD, drain_check=0.01)
         # A drain looks at the socket table and at what is known; it asks the engine nothing.
-        self.observer = Observer(
-            agent_config(), cast(Engine, None), lambda: self.listener, Store(directory), lambda: self.now, rhythm
-        )
+        self.observer = Observer(agent_config(), cast(Engine, None), self, Store(directory), lambda: self.now, rhythm)
         self.ready()
+
+    def read(self) -> Listener:
+        """What listens on the engine's port."""
+        return self.listener
+
+    def is_bound(self) -> bool:
+        """Whether the engine's port is bound."""
+        return self.listener.identity is not None
 
     def ready(self) -> None:
         """The engine that listens now has started, and is warm."""

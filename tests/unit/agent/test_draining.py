@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 
 import pytest
@@ -70,6 +71,18 @@ async def test_a_drain_holds_until_a_new_engine_hears_sigterm(configure: Configu
         begun = time.monotonic()
         assert await it.drain() == (200, "nothing to drain: the engine is Starting")
         assert time.monotonic() - begun >= 2
+
+
+async def test_a_new_engine_that_has_bound_its_port_hears_sigterm(configure: Configure) -> None:
+    """vLLM does so after its imports, minutes before it listens."""
+    engine = Engine()
+    async with agent(configure(engine, deaf_seconds=3000)) as it:
+        drain = asyncio.create_task(it.drain())
+        await asyncio.sleep(0.5)
+        assert not drain.done()
+        with socket.socket() as bound:
+            bound.bind(("", engine.port))
+            assert await drain == (200, "nothing to drain: the engine is Starting")
 
 
 async def test_a_new_engine_that_listens_hears_sigterm(own_engine: Engine, configure: Configure) -> None:

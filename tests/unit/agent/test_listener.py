@@ -115,3 +115,22 @@ def test_a_real_socket_of_this_machine(family: socket.AddressFamily) -> None:
         identity = reader.read().identity
         assert identity is not None
         assert identity.endswith(f"/{os.fstat(bound.fileno()).st_ino}")
+
+
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, ""), (socket.AF_INET6, "::")])
+def test_a_port_is_bound_before_anything_listens_on_it(family: socket.AddressFamily, host: str) -> None:
+    """As vLLM does it: with the option to use an address again."""
+    with socket.socket(family) as engine:
+        engine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        engine.bind((host, 0))
+        reader = ListenerReader(engine.getsockname()[1])
+        assert reader.is_bound()
+    assert not reader.is_bound()
+
+
+def test_a_port_that_may_not_be_tried_is_not_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(socket.socket, "bind", refused)
+    assert not ListenerReader(PORT).is_bound()

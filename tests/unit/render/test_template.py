@@ -228,9 +228,10 @@ def test_the_drain_token_differs_between_services_and_not_between_reconciles() -
     assert ServiceIdentity("team-a", "chat", CHAT.uid).drain_token == CHAT.drain_token
 
 
-@pytest.mark.parametrize("max_length", [1, 8192, None])
-def test_a_new_engine_is_not_held_until_it_is_killed(max_length: int | None) -> None:
-    """SIGTERM comes after the hook, and must find some of the grace period left."""
+@pytest.mark.parametrize(("max_length", "deaf_seconds"), [(1, 70), (2047, 112), (8192, 120), (None, 120)])
+def test_a_new_engine_is_not_held_until_it_is_killed(max_length: int | None, deaf_seconds: int) -> None:
+    """SIGTERM comes after the hook, and must find enough of the grace period left."""
     layout = a_layout(max_length=max_length)
-    deaf_seconds = Vllm().invocation(a_spec().build(), layout, "chat").deaf_seconds
-    assert 30 <= deaf_seconds <= pod(layout=layout)["terminationGracePeriodSeconds"] - STOP_MARGIN
+    invocation = Vllm().invocation(a_spec().build(), layout, "chat")
+    assert agent_config(layout=layout, invocation=invocation).deaf_seconds == deaf_seconds
+    assert deaf_seconds <= pod(layout=layout)["terminationGracePeriodSeconds"] - STOP_MARGIN

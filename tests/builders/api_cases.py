@@ -1,9 +1,9 @@
 """Good and bad InferenceServices, named: what the models and the API server must judge alike."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.builders.pod_cases import BAD_POD, DATA, GOOD_POD, Bad, env, narrowed, volume
+from tests.builders.pod_cases import BAD_POD, DATA, GOOD_POD, REQUIRED, SPREAD, Bad, env, volume
 from tests.builders.specs import LLAMA_8B, SpecBuilder, a_spec
 from tests.builders.volume_cases import BAD_VOLUMES, GOOD_VOLUMES
 
@@ -18,6 +18,22 @@ def _cpp() -> SpecBuilder:
 def _facts(base: Mapping[str, Any], **numbers: object) -> SpecBuilder:
     merged = {**base, **numbers}
     return a_spec().set("model.facts", {"inline": {key: value for key, value in merged.items() if value is not None}})
+
+
+def _narrowed(selector: str) -> Iterator[tuple[str, str, SpecBuilder]]:
+    """Specs whose pods are selected by a label and narrowed by its key: of what, where, the spec."""
+    by = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]}[selector]
+    term = {"labelSelector": {selector: by}, "matchLabelKeys": ["a"]}
+    yield (
+        "an affinity",
+        f"affinity.podAffinity.{REQUIRED}[0]",
+        a_spec().set(f"pod.affinity.podAffinity.{REQUIRED}", [{"topologyKey": "zone", **term}]),
+    )
+    yield (
+        "a spread",
+        "topologySpreadConstraints[0]",
+        a_spec().set("pod.topologySpreadConstraints", [{**SPREAD, **term}]),
+    )
 
 
 GOOD: Mapping[str, SpecBuilder] = {
@@ -299,7 +315,7 @@ BAD: Mapping[str, Bad] = {
     **{
         f"{what} by {selector}": Bad(spec, f"spec.pod.{path}.matchLabelKeys", f"the labelSelector of {what}")
         for selector in ("matchLabels", "matchExpressions")
-        for what, path, spec in narrowed(selector)
+        for what, path, spec in _narrowed(selector)
     },
     "volume of no image": Bad(volume(emptyDir=None, image={}), "spec.pod.volumes[0].image.reference", "missing"),
     "volume of Stoker": Bad(volume(name="stoker-state"), "spec.pod.volumes[0].name", "Stoker's own"),

@@ -234,6 +234,14 @@ def container_processes(cluster: LocalCluster, pod: Mapping[str, Any], name: str
     return [process for _, process in sorted(found)]
 
 
+def command_of(process: int) -> bytes:
+    """Return the command line of a process; empty when it is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def until(
     holds: Callable[[], bool],
     what: str,

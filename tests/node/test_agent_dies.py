@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.support import Json, Namespace, container_of, is_ready, quickstart, until
+from tests.node.support import Json, Namespace, command_of, container_of, is_ready, quickstart, until
 from tests.node.watching import load, watched
 
 STREAMS = 4
@@ -43,14 +43,6 @@ def worker(namespace: Namespace, pod: Json) -> int:
         lambda: bool(found()), "the agent has a worker", WORKER_SECONDS, lambda: namespace.processes(pod, "agent"), 0.1
     )
     return found()[0]
-
-
-def command_of(process: int) -> bytes:
-    """Return the command line of a process; empty when it is gone."""
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def test_a_worker_killed_three_times_under_load_is_not_noticed(namespace: Namespace) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clusters import demo_model, images, paths
 from clusters.images import Recipe
 from clusters.run import run
-from tests.node.hub import Hub
-from tests.node.support import ROOT, Json, Namespace
+from tests.node.hub import OPEN, Hub, serving
+from tests.node.support import ROOT, Json, Namespace, command_of
 
 VERSION = "0.32.0"
 IMAGE = f"ghcr.io/stoker-dev/vllm-cpu-test:{VERSION}"
@@ -20,6 +22,7 @@ REQUIREMENTS = ROOT / "requirements/vllm-0.32.txt"
 LIBRARIES, MODEL = "vllm-libraries", "smollm2-vllm"
 PACKAGES = "/usr/local/lib/python3.11/dist-packages"
 INSTALL_SECONDS = 40 * 60.0
+START_SECONDS = 600.0
 CONVERT_SECONDS = 20 * 60.0
 
 
@@ -90,15 +93,25 @@ FACTS: Mapping[str, Any] = {
 }
 
 
+EIGHTH: Mapping[str, Any] = {
+    "quantization": {"kvCache": "fp8"},
+    "context": {"maxLength": 1024},
+    "resources": {"cpu": "200m", "memory": "4500Mi"},
+}
+
+
 def service(name: str, **changes: Any) -> Json:
-    """Return an InferenceService of vLLM on the CPU, with small steps, so that its bounds are short."""
+    """Return an InferenceService of vLLM on the CPU, with small steps, so that its bounds are short.
+
+    It asks for little CPU, since other tests go on beside it; it may use what is free.
+    """
     libraries = {"name": "libraries", "mountPath": PACKAGES, "readOnly": True}
     spec = {
         "model": {"source": f"pvc://{MODEL}", "names": [name], "facts": {"inline": dict(FACTS)}},
         "engine": {"name": "vllm", "version": VERSION, "image": IMAGE, "args": ["--enforce-eager"]},
         "context": {"maxLength": 2048},
         "batching": {"maxSequences": 8, "maxBatchedTokens": 256},
-        "resources": {"cpu": "500m", "memory": "5Gi"},
+        "resources": {"cpu": "200m", "memory": "5Gi"},
         "pod": {"volumes": [{**libraries, "persistentVolumeClaim": {"claimName": LIBRARIES}}]},
         **changes,
     }
@@ -109,6 +122,34 @@ def service(name: str, **changes: Any) -> Json:
         "metadata": metadata,
         "spec": spec,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Vllm:
+    """Two services in a namespace: `half`, which downloads its model from the hub, and `eighth`, with an fp8 cache."""
+
+    namespace: Namespace
+    hub: Hub
+
+    def core(self, name: str) -> int:
+        """Return the process in which a service's engine computes."""
+        processes = self.namespace.processes(self.namespace.the_pod(name), "engine")
+        return next(each for each in processes if b"EngineCore" in command_of(each))
+
+    def server(self, name: str) -> int:
+        """Return the main process of a service's engine, which serves HTTP."""
+        return self.namespace.processes(self.namespace.the_pod(name), "engine")[0]
+
+
+@contextmanager
+def serving_two(namespace: Namespace) -> Iterator[Vllm]:
+    """Apply both services; their hub answers while the body runs."""
+    provide_libraries(namespace)
+    provide_model(namespace)
+    with serving(namespace.stage.cluster, model()) as hub:
+        namespace.apply(from_hub("half", OPEN, hub))
+        namespace.apply(service("eighth", **EIGHTH))
+        yield Vllm(namespace, hub)
 
 
 def from_hub(name: str, repository: str, hub: Hub) -> Json:

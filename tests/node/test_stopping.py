@@ -1,0 +1,16 @@
+"""Processes of engines are stopped, which is no evidence of a hang yet. `test_stopped.py` says what became of them."""
+
+import time
+
+from tests.node.stopped import Stopped
+from tests.node.support import throughout
+
+NO_HANG = "no evidence of a hang"
+
+
+def test_a_process_that_has_just_stopped_is_no_evidence(
+    stopped_llama_cpp: Stopped, stopped_core: Stopped, stopped_server: Stopped
+) -> None:
+    engines = (stopped_llama_cpp, stopped_core, stopped_server)
+    with throughout(lambda: all(each.liveness() == NO_HANG for each in engines), NO_HANG, every=2):
+        time.sleep(10)

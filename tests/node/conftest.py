@@ -12,7 +12,7 @@ import pytest
 from clusters.kubectl import Kubectl
 from clusters.local import LocalCluster
 from tests.node import vllm_cpu
-from tests.node.stopped import Stopped, stopped
+from tests.node.stopped import StoppedEngines, stopped
 from tests.node.support import Namespace, Stage, quickstart
 from tests.node.vllm_cpu import Vllm
 from tests.node.watching import load
@@ -67,33 +67,29 @@ def vllm(vllm_starting: Vllm) -> Vllm:
 
 
 @pytest.fixture(scope="session")
-def stopped_llama_cpp(stage: Stage) -> Iterator[Stopped]:
-    """An idle llama.cpp that is stopped."""
+def llama_cpp(stage: Stage) -> Iterator[Namespace]:
+    """A namespace with an idle llama.cpp, Ready, that asks for little CPU."""
     with new_namespace(stage, "stopped") as namespace:
         namespace.apply(quickstart(resources={"cpu": "100m", "memory": "2Gi"}))
         namespace.await_ready()
-        pod = namespace.the_pod()
-        with stopped(namespace, pod, namespace.processes(pod, "engine")[0]) as engine:
-            yield engine
+        yield namespace
 
 
 @pytest.fixture(scope="session")
-def stopped_core(vllm: Vllm) -> Iterator[Stopped]:
-    """A vLLM whose core is stopped while a request runs; while nothing runs it is found later, by asking."""
+def stopped_engines(vllm: Vllm, llama_cpp: Namespace) -> Iterator[StoppedEngines]:
+    """Engines that are stopped within seconds of each other: no other test waits for their silence."""
     namespace = vllm.namespace
     with load(namespace, namespace.url("half"), clients=1, max_tokens=1500, model="half") as clients:
         clients.await_streaming(1)
         clients.stop.touch()
-        time.sleep(5)  # the agent has read that a request runs
-        with stopped(namespace, namespace.the_pod("half"), vllm.core("half")) as engine:
-            yield engine
-
-
-@pytest.fixture(scope="session")
-def stopped_server(vllm: Vllm) -> Iterator[Stopped]:
-    """A vLLM whose server is stopped."""
-    with stopped(vllm.namespace, vllm.namespace.the_pod("eighth"), vllm.server("eighth")) as engine:
-        yield engine
+        time.sleep(5)  # the agent has read that a request runs; while none does, a core is found later, by asking
+        pod = llama_cpp.the_pod()
+        with (
+            stopped(namespace, namespace.the_pod("half"), vllm.core("half")) as core,
+            stopped(namespace, namespace.the_pod("eighth"), vllm.server("eighth")) as server,
+            stopped(llama_cpp, pod, llama_cpp.processes(pod, "engine")[0]) as idle,
+        ):
+            yield StoppedEngines(idle, core, server)
 
 
 @pytest.fixture(scope="module")
@@ -109,5 +105,7 @@ def new_namespace(stage: Stage, subject: str) -> Iterator[Namespace]:
     """Have a namespace with the demo's model on a claim while the body runs."""
     # On a cluster that is kept the namespace of an earlier run may still be going, and its volume stays released.
     found = stage.namespace(f"node-{subject}-{secrets.token_hex(3)}")
-    yield found
-    found.delete()
+    try:
+        yield found
+    finally:
+        found.delete()

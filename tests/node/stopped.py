@@ -33,6 +33,11 @@ class Stopped:
     restarts: int
     watch: PodWatch
 
+    def was_found_unready(self, within: float) -> bool:
+        """Whether the pod was said not to be Ready, between the stop and so many seconds after it."""
+        lost = self.watch.first(False, after=self.at)
+        return lost is not None and lost - self.at < within
+
     def await_restart(self) -> float:
         """Wait until the engine is restarted, and return how many seconds after the stop that was."""
         wanted, left = self.restarts + 1, self.at + HANG_SECONDS - time.monotonic()
@@ -52,6 +57,15 @@ class Stopped:
     def agent_log(self) -> str:
         """Return the log of the pod's agent."""
         return self.namespace.kubectl("logs", self.namespace.the_pod(self.service)["metadata"]["name"], "-c", "agent")
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedEngines:
+    """An idle llama.cpp, a vLLM whose core stopped while a request ran, and one whose server stopped."""
+
+    llama_cpp: Stopped
+    core: Stopped
+    server: Stopped
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Final
 
 LISTEN_STATE: Final = b"0A"
+TRIAL_ADDRESS: Final = "127.0.0.9"
+"""A loopback address that nothing else uses. An engine binds every address, and this one with them."""
 TABLE_LIMIT_BYTES: Final = 256 * 1024
 _CHUNK_BYTES: Final = 32 * 1024
 
@@ -55,13 +57,14 @@ class ListenerReader:
         return Listener(known=True, identity=f"{self._host}/{','.join(map(str, inodes))}")
 
     def is_bound(self) -> bool:
-        """Whether a process of the pod has bound the port, be it that it does not listen yet, which no table shows.
+        """Whether a process of the pod has bound the port, even if nothing listens on it yet, which no table shows.
 
         It is tried: a process that would bind the port in that moment fails. To be asked only of one that is to end.
+        Connections of a former engine, which linger for a minute on addresses that were used, are not taken for it.
         """
         with socket.socket() as trial:
             try:
-                trial.bind(("", self._port))
+                trial.bind((TRIAL_ADDRESS, self._port))
             except OSError as error:
                 return error.errno == errno.EADDRINUSE
         return False

@@ -59,7 +59,7 @@ class Port(Protocol):
         ...
 
     def is_bound(self) -> bool:
-        """Whether it is bound, be it that nothing listens yet. Asked only of an engine that is to end."""
+        """Whether it is bound, even if nothing listens on it yet. Asked only of an engine that is to end."""
         ...
 
 
@@ -277,6 +277,9 @@ class Observer:
     async def _until_it_hears(self) -> None:
         self.look()
         called_at, bound = self._clock(), False
+        if drains.may_be_deaf(self.state, called_at, called_at, self.config.deaf_seconds):
+            most = self.config.deaf_seconds
+            log.info("a new engine may not hear SIGTERM yet; it is held", extra={"most_seconds": most})
         while not bound and drains.may_be_deaf(self.state, called_at, self._clock(), self.config.deaf_seconds):
             bound = self._port.is_bound()
             # Engines make their handler just before or just after they bind their port.
@@ -301,7 +304,7 @@ class Observer:
             yield
         finally:
             self._drain_callers -= 1
-            if self._drain_callers == 0 and self._drain is not None and self._drain.over_at is None:
+            if self._drain_callers == 0 and self._drain is not None:
                 self._drain = replace(self._drain, over_at=self._clock())
             self._tell()
 

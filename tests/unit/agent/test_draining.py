@@ -76,12 +76,14 @@ async def test_a_drain_holds_until_a_new_engine_hears_sigterm(configure: Configu
 async def test_a_new_engine_that_has_bound_its_port_hears_sigterm(configure: Configure) -> None:
     """vLLM does so after its imports, minutes before it listens."""
     engine = Engine()
-    async with agent(configure(engine, deaf_seconds=3000)) as it:
+    async with agent(configure(engine, deaf_seconds=3000), watch=3.0) as it:
         drain = asyncio.create_task(it.drain())
         await asyncio.sleep(0.5)
         assert not drain.done()
         with socket.socket() as bound:
             bound.bind(("", engine.port))
+            await asyncio.sleep(1.0)
+            assert not drain.done(), "some make their handler just after"
             assert await drain == (200, "nothing to drain: the engine is Starting")
 
 

@@ -128,6 +128,17 @@ def test_a_port_is_bound_before_anything_listens_on_it(family: socket.AddressFam
     assert not reader.is_bound()
 
 
+def test_connections_that_a_former_engine_closed_do_not_bind_its_port() -> None:
+    """They linger for a minute after it, while the next engine imports."""
+    with socket.create_server(("127.0.0.1", 0)) as former:
+        port = former.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            accepted, _ = former.accept()
+            accepted.close()
+            assert client.recv(1) == b""
+    assert not ListenerReader(port).is_bound()
+
+
 def test_a_port_that_may_not_be_tried_is_not_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError

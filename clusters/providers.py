@@ -43,8 +43,11 @@ class Provider(Protocol):
 def choose(provider: str | None, name: str) -> Provider:
     """The provider that was asked for by name; else kind where a Docker engine answers, else local.
 
-    The user's own cluster is used only when asked for. Raises ClusterError for a name that cannot be used.
+    The user's own cluster is used only when asked for. Raises ClusterError for a name that cannot be used, of the
+    cluster or of the provider.
     """
+    if provider and provider not in NAMES:
+        raise ClusterError(f"there is no provider {provider!r} of clusters; the providers are {', '.join(NAMES)}")
     if not NAME.fullmatch(name) or name.startswith(FOLDER_PREFIX):
         raise ClusterError(f"the cluster name {name!r} is not usable: at most 32 of a-z, 0-9 and -, a letter first")
     chosen = provider or ("kind" if kind.is_usable() else "local")

@@ -63,6 +63,17 @@ def test_a_name_that_is_no_node_name_is_refused(name: str) -> None:
         providers.choose("local", name)
 
 
+def test_a_provider_that_there_is_not_is_refused_however_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`make demo CLUSTER=…` says it by the environment: a typo must not bring up a cluster on this machine."""
+    monkeypatch.setenv("CLUSTER", "curent")
+    assert __main__.main(["status"]) == 1
+    assert capsys.readouterr().err == (
+        "clusters: there is no provider 'curent' of clusters; the providers are local, kind, current\n"
+    )
+
+
 def test_kind_creates_a_cluster_with_a_kubeconfig_of_its_own_and_only_once(programs: Path) -> None:
     calls = put(programs, "kind", prints="other\\n")
     cluster = KindCluster("demo")

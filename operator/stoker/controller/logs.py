@@ -38,7 +38,7 @@ def _bounded(value: object) -> object:
     return value[:MAX_FIELD_CHARS] if isinstance(value, str) else value
 
 
-def _refused_stream(record: logging.LogRecord) -> bool:
+def _without_traceback_of_refusals(record: logging.LogRecord) -> bool:
     """Leave the traceback out where kopf tells of a stream that the API server refused or broke off.
 
     Its message names the stream and the answer, and the process ends with a line of its own; where in kopf the answer
@@ -54,7 +54,7 @@ def set_up(level: str) -> None:
     """Send all logs of this process to stderr, as JSON. The framework's own chatter is only shown at ``debug``."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    handler.addFilter(_refused_stream)
+    handler.addFilter(_without_traceback_of_refusals)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())

@@ -17,8 +17,9 @@ FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 """Shorter than a stream may stay silent about a write before its process is called unfit."""
 
-LIVED_SECONDS = 60.0
-"""A stream that lasted for so long was a good one: after it, pauses begin anew."""
+LIVED_SECONDS = 10.0
+"""A stream that lasted for so long was a good one: after it, pauses begin anew. Proxies cut silent streams after 20 s
+and more; a stream that is begun every 10 s burdens nobody."""
 
 log = logging.getLogger("stoker.watching")
 

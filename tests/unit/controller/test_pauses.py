@@ -39,6 +39,11 @@ def test_a_stream_that_lived_begins_with_the_shortest_pause() -> None:
     assert stream.ends(after_seconds=LIVED_SECONDS) == FIRST_SECONDS
 
 
+def test_streams_that_something_cuts_every_20_s_are_good_ones() -> None:
+    stream = Stream()
+    assert [stream.ends(after_seconds=20.0) for _ in range(9)] == [FIRST_SECONDS] * 9
+
+
 def test_streams_rest_each_for_itself() -> None:
     stream, other = Stream(), Stream()
     stream.ends()

@@ -16,6 +16,9 @@ CALM_SECONDS = 10.0
 MOST_STREAMS = 6
 """Pauses of 0.5, 1, 2, 4 and 8 s fill the time; without them there would be some hundred streams of each kind."""
 
+LEAST_STREAMS = 2
+"""Each of them is begun anew: an operator that gives a kind up after its first stream is blind for it."""
+
 END_SECONDS = 30.0
 THIRD = "operator-third"
 
@@ -31,6 +34,7 @@ async def test_streams_that_are_gone_at_once_are_begun_anew_ever_more_rarely(sta
             await until(all_kinds_are_watched, "a stream of each kind through the proxy")
             await asyncio.sleep(CALM_SECONDS)
             assert max(proxy.watches.values()) <= MOST_STREAMS, proxy.watches
+            assert min(proxy.watches.values()) >= LEAST_STREAMS, proxy.watches
         finally:
             stage.stop_operator(THIRD)
 

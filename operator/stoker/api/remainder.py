@@ -1,6 +1,6 @@
 """Rules over those parts of a document that have their shape, so that a person reads every fault in one round."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from itertools import takewhile
 from typing import Any, Final
 
@@ -40,8 +40,7 @@ def faults_of_the_rest(document: Mapping[str, Any], details: Iterable[ErrorDetai
         if len(fields) > MAX_FIELDS or not all(field[1:] for field in fields):  # the spec itself, or more
             return []
         taken |= fields
-        for field in sorted(fields):
-            document = _without(document, field)
+        document = _without(document, fields)
         try:
             service = InferenceService.model_validate(document, by_alias=True, by_name=False)
         except ValidationError as error:
@@ -58,13 +57,9 @@ def _field(detail: ErrorDetails) -> Steps:
     return steps[:-1] if is_lacking else steps
 
 
-def _without(value: Any, steps: Steps, done: Steps = ()) -> Any:  # noqa: ANN401 - any JSON
-    """Return a document without the field at ``steps``, or with what stands in for it."""
+def _without(value: Any, fields: Set[Steps], here: Steps = ()) -> Any:  # noqa: ANN401 - any JSON
+    """Return a document without these fields, or with what stands in for them; in one pass, however many they are."""
     if not isinstance(value, Mapping):
         return value
-    step, *rest = steps
-    here = (*done, step)
-    if rest:
-        return {key: _without(below, tuple(rest), here) if key == step else below for key, below in value.items()}
-    others = {key: below for key, below in value.items() if key != step}
-    return {**others, step: _STAND_INS[here]} if here in _STAND_INS else others
+    kept = {key: _without(below, fields, (*here, key)) for key, below in value.items() if (*here, key) not in fields}
+    return kept | {field[-1]: _STAND_INS[field] for field in fields & _STAND_INS.keys() if field[:-1] == here}

@@ -1,6 +1,6 @@
 """What a person reads who wrote something wrong: the field, what is wrong, what would be right. Never a traceback."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,8 @@ from stoker.api.embedded_rules import RULES as EMBEDDED_RULES
 from stoker.api.embedded_rules import by_message
 from stoker.api.faults import in_one_line, join
 from stoker.api.inferenceservice import InferenceServiceSpec
+from stoker.api.parse import MAX_FAULTS
+from stoker.api.remainder import MAX_FIELDS
 from tests.builders.api_cases import BAD, GOOD
 from tests.builders.pod_cases import Bad
 from tests.builders.specs import SpecBuilder, a_spec
@@ -174,6 +176,32 @@ def test_of_a_list_with_a_malformed_item_only_shapes_are_told() -> None:
 def test_the_number_of_faults_is_bounded() -> None:
     spec = a_spec().set("pod.env", [{"name": f"1{i}", "value": "x"} for i in range(64)])
     assert len(_faults(spec.manifest())) == 50
+
+
+def test_few_faults_are_made_however_many_fields_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(name: str, known: Iterable[str], path: str) -> Fault:
+        made.append(name)
+        return Fault(join(path, name), "is unknown", "remove it")
+
+    monkeypatch.setattr("stoker.api.parse.unknown_field", counted)
+    manifest = a_spec().manifest()
+    manifest["spec"] |= {f"unknown{number}": 1 for number in range(100_000)}
+    assert len(_faults(manifest)) == MAX_FAULTS
+    assert MAX_FAULTS <= len(made) <= 2 * MAX_FAULTS
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(MAX_FIELDS, True), (MAX_FIELDS + 1, False), (10_000, False)])
+def test_beside_very_many_malformed_fields_only_shapes_are_told(number: int, is_told: bool) -> None:
+    manifest = a_spec().set("model.names", ["a", "a"]).manifest()
+    manifest["spec"] |= {f"unknown{index}": 1 for index in range(number)}
+    assert ("spec.model.names" in [fault.path for fault in _faults(manifest)]) is is_told
+
+
+def test_what_lacks_something_once_a_malformed_part_is_gone_hides_no_fault() -> None:
+    spec = a_spec().set("speculation", {"method": "ngram", "tokens": 0}).set("model.names", ["a", "a"])
+    assert [fault.path for fault in _faults(spec.manifest())] == ["spec.model.names", "spec.speculation.tokens"]
 
 
 def test_a_document_of_any_depth_gets_a_fault() -> None:

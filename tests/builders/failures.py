@@ -255,12 +255,16 @@ KNOWN: Mapping[str, Known] = {
     "wrong flag": Known(
         crashed(said.VLLM_FLAG, 2), "UnknownArgument",
         ("at version 0.32.0", "--max-tokens 5", "spec.engine.args or spec.engine.version"), stalled=True,
+        spec=a_spec().set("engine.args", ["--max-tokens", "5"]),
     ),
     "wrong flag of llama.cpp": Known(
         crashed(said.LLAMA_FLAG, 2), "UnknownArgument", ("--foo", "spec.engine.args"), stalled=True, spec=CPP,
     ),
+    "download refused": Known(
+        crashed(said.LLAMA_NO_DOWNLOAD, 2), "RefusedArgument", ("take another spec.engine.image",), True, spec=CPP,
+    ),
     "wrong value": Known(
-        crashed(said.VLLM_VALUE, 2), "InvalidArgument", ("'fp9'", "spec.engine.args"), stalled=True,
+        crashed(said.VLLM_VALUE, 2), "InvalidArgument", ("'fp9'", "spec.quantization.kvCache"), stalled=True,
     ),
     "wrong value of llama.cpp": Known(
         crashed(said.LLAMA_VALUE, 2), "InvalidArgument", ("-c: 'abc' is not a whole number",), stalled=True, spec=CPP,

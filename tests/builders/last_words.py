@@ -128,6 +128,7 @@ RuntimeError: Engine core initialization failed. See root cause above. Failed co
   warnings.warn('resource_tracker: There appear to be %d '
 """
 LLAMA_FLAG = "llama-server: --foo: refused: it is not an option of this llama-server; --help lists them\n"
+LLAMA_NO_DOWNLOAD = "llama-server: --hf-repo: refused: this build downloads nothing\n"
 LLAMA_VALUE = "llama-server: -c: 'abc' is not a whole number\n"
 LLAMA_ABSENT = """\
 0.00.025.262 I srv    load_model: loading model '/models/nothere.gguf'

@@ -15,7 +15,7 @@ from stoker.engines.llama_table import NEWEST, OLDEST, accepts, llama_options
 from stoker.engines.options import Option
 from stoker.engines.versions import Build
 
-_FIELDS: Final = {
+FIELDS: Final[Mapping[str, str]] = {
     "--model": "spec.model.source",
     "--model-url": "spec.model.source",
     "--docker-repo": "spec.model.source",
@@ -39,6 +39,7 @@ _FIELDS: Final = {
     "--threads": "spec.resources.cpu",
     "--threads-batch": "spec.resources.cpu",
 }
+"""Which field of the spec an option comes from."""
 _STOKER: Final = (
     "--host", "--port", "--reuse-port", "--path", "--api-prefix", "--metrics", "--slots", "--props", "--webui",
     "--ssl-key-file", "--ssl-cert-file", "--device", "--log-disable", "--log-file", "--sleep-idle-seconds",
@@ -61,7 +62,7 @@ _PRESETS: Final = (
 )  # fmt: skip
 
 OWNERS: Final[Mapping[str, Owner]] = {
-    **{option: by_field(path) for option, path in _FIELDS.items()},
+    **{option: by_field(path) for option, path in FIELDS.items()},
     **dict.fromkeys(_STOKER, STOKER),
     **dict.fromkeys(_ROUTER, LATER),
     **dict.fromkeys(_TOOLS, Owner("lets callers run programs in the container", "remove it")),

@@ -10,7 +10,7 @@ from stoker.api.faults import Fault, join
 from stoker.api.inferenceservice import InferenceServiceSpec
 from stoker.engines.arguments import ACCESS, ARGS_PATH, CODE, ENDS, LATER, STOKER, Argument, Owner, by_field
 
-_FIELDS: Final = {
+FIELDS: Final[Mapping[str, str]] = {
     "--model": "spec.model.source",
     "--revision": "spec.model.revision",
     "--code-revision": "spec.model.revision",
@@ -38,6 +38,7 @@ _FIELDS: Final = {
     "--spec-model": "spec.speculation",
     "--spec-tokens": "spec.speculation",
 }
+"""Which field of the spec an option comes from."""
 _STOKER: Final = (
     "--host", "--port", "--uds", "--root-path", "--middleware", "--config", "--disable-log-stats",
     "--disable-fastapi-docs", "--ssl-keyfile", "--ssl-certfile", "--ssl-ca-certs",
@@ -56,7 +57,7 @@ _CODE: Final = ("--trust-remote-code", "--tool-parser-plugin", "--reasoning-pars
 _TASK = Owner("makes another server than one that generates text, which is all that Stoker runs yet", "remove it")
 
 OWNERS: Final[Mapping[str, Owner]] = {
-    **{option: by_field(path) for option, path in _FIELDS.items()},
+    **{option: by_field(path) for option, path in FIELDS.items()},
     **dict.fromkeys(_STOKER, STOKER),
     **dict.fromkeys(_LATER, LATER),
     **dict.fromkeys(_CODE, CODE),

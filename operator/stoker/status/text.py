@@ -97,6 +97,17 @@ def telling_line(words: str) -> str | None:
     return bounded(redacted(_LOG_PREFIX.sub("", chosen[0].strip())), MAX_LINE_BYTES) if chosen else None
 
 
+def line_of(found: re.Match[str]) -> str:
+    """Return the line in which a match stands, fit to be shown."""
+    start, end = found.string.rfind("\n", 0, found.start()) + 1, found.string.find("\n", found.end())
+    return telling_line(found.string[start : end if end >= 0 else None]) or found[0]
+
+
+def said(found: re.Match[str]) -> str:
+    """Return the engine's words, so that nobody takes them for the value to write."""
+    return f"the engine said: {line_of(found)}"
+
+
 def untold(words: str) -> str:
     """Return in words that an end of a log names no cause, and where else to look where that is known."""
     if not words.strip():

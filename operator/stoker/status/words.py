@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from stoker.plan.units import quantity, shown
+from stoker.status import arguments
 from stoker.status.case import Case, Diagnosis
-from stoker.status.text import bounded, redacted, telling_line, untold
+from stoker.status.text import bounded, line_of, redacted, said, telling_line, untold
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def out_of_memory(case: Case) -> Diagnosis | None:
 def _host_memory(found: re.Match[str], case: Case) -> str:
     limit = case.layout.memory_request_bytes if case.layout else 0
     has = f" ({quantity(limit)} now)" if limit else ""
-    return f"the engine could not get the memory that it needs; raise spec.resources.memory{has}; {_said(found)}"
+    return f"the engine could not get the memory that it needs; raise spec.resources.memory{has}; {said(found)}"
 
 
 def _cache_too_small(found: re.Match[str], case: Case) -> str:
@@ -102,18 +103,7 @@ def _device_in_use(found: re.Match[str], case: Case) -> str:
     )
 
 
-# ---- arguments and limits ------------------------------------------------------------------------------------------
-def _flag(found: re.Match[str], case: Case) -> str:
-    version = case.spec.engine.version if case.spec else None
-    at = f" at version {version}" if version else ""
-    argument = (found[1] or found[2]).strip()
-    return f"the engine{at} does not know the argument {argument}; correct spec.engine.args or spec.engine.version"
-
-
-def _value(found: re.Match[str], case: Case) -> str:
-    return f"the engine refused a value: {_shown(found)}; correct spec.engine.args, or the field that stands for it"
-
-
+# ---- limits --------------------------------------------------------------------------------------------------------
 def _too_long(found: re.Match[str], case: Case) -> str:
     return (
         f"the model takes {found[2]} tokens at most, and {found[1]} are asked; set spec.context.maxLength to {found[2]}"
@@ -130,18 +120,7 @@ def _says(hint: str) -> Callable[[re.Match[str], Case], str]:
 
 
 def _hinted(hint: str, found: re.Match[str], case: Case) -> str:
-    return f"{hint}; {_said(found)}"
-
-
-def _said(found: re.Match[str]) -> str:
-    """Return the engine's words, so that nobody takes them for the value to write."""
-    return f"the engine said: {_shown(found)}"
-
-
-def _shown(found: re.Match[str]) -> str:
-    """Return the line in which a match stands."""
-    start, end = found.string.rfind("\n", 0, found.start()) + 1, found.string.find("\n", found.end())
-    return telling_line(found.string[start : end if end >= 0 else None]) or found[0]
+    return f"{hint}; {said(found)}"
 
 
 # ---- the model -----------------------------------------------------------------------------------------------------
@@ -160,7 +139,7 @@ def _gated(found: re.Match[str], case: Case) -> str:
 
 def _absent(found: re.Match[str], case: Case) -> str:
     private = ", or name a token for it in spec.model.credentialsSecret if it is private" * _from_hub(case)
-    return f"there is no model at {_source(case)}; correct spec.model.source{private}; {_said(found)}"
+    return f"there is no model at {_source(case)}; correct spec.model.source{private}; {said(found)}"
 
 
 def _no_revision(found: re.Match[str], case: Case) -> str:
@@ -169,7 +148,7 @@ def _no_revision(found: re.Match[str], case: Case) -> str:
 
 
 def _unreachable(found: re.Match[str], case: Case) -> str:
-    return f"the Hub could not be reached for {_source(case)}; it is tried again: {_shown(found)}"
+    return f"the Hub could not be reached for {_source(case)}; it is tried again: {line_of(found)}"
 
 
 def _source(case: Case) -> str:
@@ -221,13 +200,19 @@ SIGNATURES: tuple[Signature, ...] = (
     _signature(
         "UnknownArgument",
         r"(?:unrecognized arguments:|error: invalid argument:|unknown (?:argument|option):?|ambiguous option:)"
-        r" *([^\n]{1,200})|llama-server: (-\S{1,100}): refused: ",
-        _flag,
+        r" *([^\n]{1,200})",
+        arguments.unknown,
     ),
+    _signature(
+        "UnknownArgument",
+        r"llama-server: (-\S{1,100}): refused: it is not an option",
+        arguments.refused,
+    ),
+    _signature("RefusedArgument", r"llama-server: (-\S{1,100}): refused: ", arguments.refused),
     _signature(
         "InvalidArgument",
         r"error: argument [^\n]{1,120}: [^\n]{1,300}|llama-server: -\S{1,100}: [^\n]{1,300}",
-        _value,
+        arguments.bad_value,
     ),
     _signature(
         "ContextTooLong",
@@ -319,9 +304,9 @@ def ended(case: Case) -> Diagnosis | None:
         if container.ready or (container.exit_code in (None, 0) and container.waiting_reason != "CrashLoopBackOff"):
             continue
         line = telling_line(container.last_words or "")
-        said = f": {line}" if line else f"; {untold(container.last_words or '')}"
+        why = f": {line}" if line else f"; {untold(container.last_words or '')}"
         code = "" if container.exit_code is None else f" with exit code {container.exit_code}"
-        message = f"the {container.name} ended{code}{said}; look at its log (kubectl logs --previous)"
+        message = f"the {container.name} ended{code}{why}; look at its log (kubectl logs --previous)"
         loops = container.waiting_reason == "CrashLoopBackOff" or container.restart_count > 1
         return Diagnosis("CrashLoop" if loops else "Crashed", bounded(message), stalled=False)
     return None

@@ -31,13 +31,17 @@ QUANTITIES: Final = (
 )
 """Where quantities stand: ``2`` and ``"2"``, ``1Gi`` and ``1024Mi`` are one."""
 
-MEANS_ABSENT: Final[Mapping[str, str]] = {
+MEANS_ABSENT: Final[Mapping[str, str | bool]] = {
     **{f"pod.tolerations[].{field}": "" for field in ("key", "operator", "value", "effect")},
     "pod.env[].valueFrom.fieldRef.apiVersion": "v1",
+    "pod.env[].valueFrom.resourceFieldRef.divisor": "0",
     "pod.volumes[].emptyDir.medium": "",
+    "pod.volumes[].hostPath.type": "",
+    **{f"pod.volumes[].{source}.readOnly": False for source in ("nfs", "persistentVolumeClaim")},
     **{f"{files}.items[].fieldRef.apiVersion": "v1" for files in _FILES},
+    **{f"{files}.items[].resourceFieldRef.divisor": "0" for files in _FILES},
 }
-"""Texts that Kubernetes stores as it stores their absence."""
+"""Values that Kubernetes' own types cannot tell from their absence; of quantities, in the normal form."""
 
 
 def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,8 +88,8 @@ def _normal(value: object) -> object:
         return value
 
 
-def _absent(text: str) -> Callable[[object], object]:
-    return lambda value: None if value == text else value
+def _absent(meaning: str | bool) -> Callable[[object], object]:
+    return lambda value: None if (type(value), value) == (type(meaning), meaning) else value
 
 
 def _changed(value: Any, steps: tuple[str, ...], change: Callable[[object], object]) -> Any:  # noqa: ANN401 - any JSON
@@ -108,6 +112,6 @@ def _steps(path: str) -> tuple[str, ...]:
 
 NORMAL_FORMS: Final = (
     *((_steps(path), _normal) for path in QUANTITIES),
-    *((_steps(path), _absent(text)) for path, text in MEANS_ABSENT.items()),
+    *((_steps(path), _absent(meaning)) for path, meaning in MEANS_ABSENT.items()),
 )
 """Where values have several spellings, and what makes one of them."""

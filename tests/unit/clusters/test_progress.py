@@ -1,11 +1,17 @@
 """Long steps say how long they have run."""
 
 import re
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from clusters import progress
 from clusters.progress import main
+
+PROGRESS = str(progress.__file__)
 
 
 def test_a_command_that_takes_long_tells_the_time_that_has_passed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,3 +40,33 @@ def test_the_exit_code_of_the_command_is_that_of_the_step(
 def test_a_program_that_is_missing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["building it", "--", "/no/such/program"]) == 127
     assert capsys.readouterr().err.splitlines()[-1] == "  building it: there is no program /no/such/program"
+
+
+@pytest.mark.parametrize("arguments", [[], ["building it"], ["building it", "--"], ["building it", "true", "--"]])
+def test_a_step_without_a_command_is_told_how_to_write_one(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == "usage: progress.py TITLE -- COMMAND ...\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+def test_whoever_ends_a_step_ends_its_command_and_all_that_it_started(number: int, code: int) -> None:
+    children = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    endless = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(120)"
+    words = [PROGRESS, "building it", "--", sys.executable, "-c", children, endless]
+    with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout
+        ours = [int(word) for word in started.stdout.readline().split()]
+        assert len(ours) == 2
+        started.send_signal(number)
+        assert started.wait(30) == code
+    assert [process for process in ours if is_alive(process)] == []
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has asked after yet does not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    except OSError:
+        return False

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from stoker.plan.counts import held_by
 from stoker.plan.snapshot import Snapshot
 from stoker.plan.types import Layout
-from stoker.status import scheduling, startup, words
+from stoker.status import claims, scheduling, startup, words
 from stoker.status.case import Case, Diagnosis, Policy
 from stoker.status.creation import pods_not_created
 from stoker.status.outcome import Outcome
 
 POLICIES: tuple[Policy, ...] = (
     startup.refused_by_node,
-    scheduling.claim_missing,
-    scheduling.volume_unbound,
+    claims.claim_missing,
+    claims.volume_unbound,
     scheduling.waits_for_ending_pods,
     scheduling.unschedulable,
     startup.image_not_pulled,

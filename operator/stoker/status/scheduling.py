@@ -10,39 +10,13 @@ from stoker.plan.rollout import Strategy
 from stoker.plan.snapshot import NodeView
 from stoker.plan.units import shown
 from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
-from stoker.status.text import bounded
+from stoker.status.text import bounded, scheduler_said
 
 MAX_NODES = 5
 """Most nodes that a message lists."""
 
 _HOST = ("cpu", "memory")
-_CLAIM_MISSING = re.compile(r'persistentvolumeclaim "([^"]{1,253})" not found')
-_UNBOUND = re.compile(
-    r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity conflict"
-    r"|non-existent persistentvolume|ephemeral volume controller|did not have enough free storage"
-)
 _INSUFFICIENT = re.compile(r"(\d+) Insufficient ([a-z0-9./-]{0,127}[a-z0-9])", re.IGNORECASE)
-
-
-def claim_missing(case: Case) -> Diagnosis | None:
-    """The pod names a claim that does not exist."""
-    found = _CLAIM_MISSING.search(case.pod.unschedulable_message or "")
-    if not found:
-        return None
-    claim = found[1]
-    field = "spec.model.source" if _serves_from(case, claim) else "spec.pod.volumes"
-    message = f"there is no PersistentVolumeClaim {claim} in this namespace; create it, or name another one in {field}"
-    return Diagnosis("PersistentVolumeClaimNotFound", message, stalled=True)
-
-
-def volume_unbound(case: Case) -> Diagnosis | None:
-    """A claim of the pod has no volume, or one that no fitting node can reach."""
-    said = case.pod.unschedulable_message or ""
-    if not _UNBOUND.search(said):
-        return None
-    field = "spec.model.source" if case.spec and case.spec.model.source.startswith("pvc://") else "spec.pod.volumes"
-    hint = "look at the claim (kubectl describe pvc): its StorageClass, size and access mode, or the zone of its volume"
-    return Diagnosis("VolumeNotBound", f"no volume for the claim of {field}: {_brief(said)}; {hint}", stalled=False)
 
 
 def waits_for_ending_pods(case: Case) -> Diagnosis | None:
@@ -72,7 +46,7 @@ def unschedulable(case: Case) -> Diagnosis | None:
     if said is None:
         return None
     parts = [text for cause in _CAUSES if (text := cause(case, said))]
-    message = "; ".join(parts) or _brief(said)
+    message = "; ".join(parts) or scheduler_said(said)
     return Diagnosis("Unschedulable", bounded(f"no node takes the pod: {message}"), stalled=False)
 
 
@@ -218,12 +192,3 @@ def _spread(case: Case, said: str) -> str | None:
 
 
 _CAUSES: tuple[Callable[[Case, str], str | None], ...] = (_devices, _host, _selection, _taints, _spread)
-
-
-def _brief(said: str) -> str:
-    return bounded(said.partition(" preemption:")[0].rstrip(". "), 400)
-
-
-def _serves_from(case: Case, claim: str) -> bool:
-    source = case.spec.model.source if case.spec else ""
-    return source == f"pvc://{claim}" or source.startswith(f"pvc://{claim}/")

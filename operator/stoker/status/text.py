@@ -46,6 +46,10 @@ _TRACE = re.compile(
     re.VERBOSE,
 )
 """Lines of a traceback under its last one, and what Python says of leaks at its end: they name no cause."""
+_AFTER_FILTERS = re.compile(
+    r"\.? (?:no new claims to deallocate, )?preemption:.*|\. (?:no new claims to deallocate, )?not found\s*$", re.DOTALL
+)
+"""What the scheduler appends once no node is left: it tells of other pods, or of nothing that was found."""
 _CORE_FAILED = re.compile(r"Engine core initialization failed|EngineCore encountered an issue")
 MAX_LINE_BYTES = 400
 MAX_SAID_BYTES = 600
@@ -73,6 +77,11 @@ def redacted(text: str) -> str:
 def passed_on(said: str) -> str:
     """Return what another component said, without credentials, short enough to leave room for the way out."""
     return bounded(redacted(said), MAX_SAID_BYTES)
+
+
+def scheduler_said(said: str, limit: int = 400) -> str:
+    """Return the scheduler's words about nodes, without those about pods that could make room and claims of devices."""
+    return bounded(_AFTER_FILTERS.sub("", said).rstrip(". "), limit)
 
 
 def word(text: str, otherwise: str) -> str:

@@ -7,15 +7,16 @@ from stoker.api.crd import object_schema
 from stoker.api.inferenceservice import API_VERSION, KIND
 from stoker.api.quantities import INT_OR_STRING
 from stoker.api.references import EFFECT_KEY, KIND_KEY
+from stoker.api.types import EXAMPLES
 from stoker.api.volumes import VOLUME_SOURCES
 
 HEAD = f"""<!-- Generated from operator/stoker/api by `make generate`; changes here are lost. -->
 # API reference
 
 `{API_VERSION}`, kind `{KIND}`, short name `infsvc`. JSON is camelCase; time stamps are RFC 3339. Quantities are written
-as everywhere in Kubernetes (`2`, `500m`, `64Gi`, `1e9`), whole numbers with or without quotes. A fraction needs them,
-as in `"0.5"`: unquoted, YAML makes a number of it that no custom resource can take. Only `spec.replicas` has a default
-in the schema; what "absent" means for any other field is said with it.
+as everywhere in Kubernetes (`2`, `500m`, `64Gi`, `1e9`), whole numbers with or without quotes. A fraction needs
+quotes, as in `"0.5"`: unquoted, YAML makes a number of it that no custom resource can take. Only `spec.replicas` has a
+default in the schema; what "absent" means for any other field is said with it.
 `kubectl explain infsvc.spec --recursive` shows the same tree.
 
 """
@@ -45,7 +46,9 @@ noticed within a minute, the creation of one that was missing within 10 seconds.
 | field | refers to | effect |
 |---|---|---|
 """
-RULES_HEAD = """The API server checks these at admission; `stoker plan` and `stoker render` say the same without one.
+RULES_HEAD = """The API server checks these at admission, besides each field's type, bounds and choices, and the form
+of every field of Kubernetes' own types; `stoker plan` and `stoker render` say the same without one. Of a few malformed
+fields the API server shows the pattern in place of these words.
 
 | field | message |
 |---|---|
@@ -99,11 +102,17 @@ def _references(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
             yield f"| `{where}` | {part[KIND_KEY]} | {part[EFFECT_KEY]} |\n"
 
 
-def _rules(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
+def _rules(path: str, schema: Mapping[str, Any], *, is_of_kubernetes: bool = False) -> Iterator[str]:
     """Yield the rules of an object and of all below it, those of Kubernetes' own types among them."""
+    is_of_kubernetes = is_of_kubernetes or _is_opaque(path)
     for rule in schema.get("x-kubernetes-validations", ()):
         yield f"| `{path}{rule.get('fieldPath', '')}` | {_cell(rule['message'])} |\n"
+    example = EXAMPLES.get(schema.get("pattern", ""))
+    if example and not is_of_kubernetes:
+        yield f"| `{path}` | is malformed; {_cell(example)} |\n"
     for name, part in schema.get("properties", {}).items():
-        yield from _rules(f"{path}.{name}", part)
+        yield from _rules(f"{path}.{name}", part, is_of_kubernetes=is_of_kubernetes)
     if "items" in schema:
-        yield from _rules(f"{path}[]", schema["items"])
+        yield from _rules(f"{path}[]", schema["items"], is_of_kubernetes=is_of_kubernetes)
+    if "additionalProperties" in schema:
+        yield from _rules(f"{path}.*", schema["additionalProperties"], is_of_kubernetes=is_of_kubernetes)

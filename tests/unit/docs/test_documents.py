@@ -166,6 +166,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
+def test_the_reference_says_of_each_text_of_ours_how_it_is_written() -> None:
+    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    for field in ("model.source", "model.names[]", "rollout.restartedAt", "pod.labels.*", "pod.volumes[].mountPath"):
+        assert f"| `spec.{field}` | is malformed; write " in text
+
+
 def test_the_reference_says_what_the_schema_fills_in() -> None:
     rows = (ROOT / "docs/api.md").read_text(encoding="utf-8").splitlines()
     assert [row.split("|")[1:3] for row in rows if "; default " in row] == [

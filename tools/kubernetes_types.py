@@ -196,13 +196,24 @@ def _object(name: str) -> dict[str, Any]:
         field = model.attribute_map[attribute]
         if (name, field) in LEFT_OUT:
             continue
-        properties[field] = {"description": FIELDS[name][field], **_of(kind, name, field)}
+        properties[field] = {"description": _words(name, field), **_of(kind, name, field)}
         if model.model_fields[attribute].is_required() or (name, field) in _REQUIRED:
             required.append(field)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if name in RULES:
         schema["x-kubernetes-validations"] = [rule.to_schema() for rule in RULES[name]]
     return {**schema, "required": sorted(required)} if required else schema
+
+
+def _words(owner: str, field: str) -> str:
+    """Return the description of a field. Raises ``LookupError`` for one that a new release of the client brought."""
+    words = FIELDS.get(owner, {}).get(field)
+    if words is None:
+        raise LookupError(
+            f"{owner}.{field} has no description: write one into FIELDS of tools/kubernetes_words.py, "
+            "or add it to LEFT_OUT of tools/kubernetes_types.py"
+        )
+    return words
 
 
 def _of(kind: str, owner: str, field: str) -> dict[str, Any]:

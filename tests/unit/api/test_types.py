@@ -18,6 +18,8 @@ from stoker.api.types import (
     memory_bytes,
     model_source,
 )
+from tools.kubernetes_types import embedded_types
+from tools.kubernetes_words import FIELDS
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,9 @@ def test_every_pattern_has_words_for_people_and_is_anchored() -> None:
     assert patterns == set(EXAMPLES)
     for pattern in patterns:
         assert re.fullmatch(r"\^.*\$", pattern)
+
+
+def test_a_field_without_a_description_is_told_with_the_file_to_write_it_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.kubernetes_types.FIELDS", {**FIELDS, "V1Toleration": {}})
+    with pytest.raises(LookupError, match=r"V1Toleration\.\w+ has no description: .* tools/kubernetes_words\.py"):
+        embedded_types()

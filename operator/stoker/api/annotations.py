@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from stoker.api.cel import Rule, quoted, raw
@@ -26,46 +27,27 @@ Annotations = Mapping[str, str]
 
 def annotation_rules(annotations: Callable[[Any], Annotations]) -> tuple[Rule, ...]:
     """Return the rules over ``annotations`` of an object, which the function reads."""
+    return tuple(each.rule(annotations) for each in _OF_EACH)
 
-    def rule(problem: str, remedy: str, each: str, holds: Callable[[str, str], bool]) -> Rule:
+
+@dataclass(frozen=True, slots=True)
+class _Each:
+    """A rule over one annotation: in CEL, where ``k`` is its key, and in Python, over its key and value."""
+
+    problem: str
+    remedy: str
+    expression: str
+    holds: Callable[[str, str], bool]
+
+    def rule(self, annotations: Callable[[Any], Annotations]) -> Rule:
+        """Return the rule over all annotations."""
         return Rule(
             field="annotations",
-            problem=problem,
-            remedy=remedy,
-            expression=f"!has(self.annotations) || self.annotations.all(k, {each})",
-            holds=lambda it: all(holds(key, value) for key, value in annotations(it).items()),
+            problem=self.problem,
+            remedy=self.remedy,
+            expression=f"!has(self.annotations) || self.annotations.all(k, {self.expression})",
+            holds=lambda it: all(self.holds(key, value) for key, value in annotations(it).items()),
         )
-
-    return (
-        rule(
-            f"{MIRROR} and {TOLERATIONS} are Kubernetes' own",
-            "remove them; tolerations are written under pod.tolerations",
-            f"!(k in {quoted((MIRROR, TOLERATIONS))})",
-            lambda key, _: key not in (MIRROR, TOLERATIONS),
-        ),
-        rule(
-            f"{DELETION_COST} is no whole number of 32 bits",
-            'write one such as "100" or "-1"',
-            f"k != '{DELETION_COST}' || (self.annotations[k].matches('{_COST}') && "
-            f"int(self.annotations[k]) >= {-_MOST} && int(self.annotations[k]) < {_MOST})",
-            lambda key, value: key != DELETION_COST or _is_cost(value),
-        ),
-        rule(
-            "an annotation of seccomp names no profile",
-            "write runtime/default, unconfined or localhost/PATH, or better pod.securityContext.seccompProfile",
-            f"!(k == '{SECCOMP}' || k.startsWith('{SECCOMP_PREFIX}')) || "
-            f"self.annotations[k].matches({raw(_SECCOMP_VALUE)})",
-            lambda key, value: not _is_of_seccomp(key) or bool(re.fullmatch(_SECCOMP_VALUE, value)),
-        ),
-        rule(
-            "an annotation of AppArmor names no profile, or no container of the pod",
-            f"write runtime/default, unconfined or localhost/NAME, for {' or '.join(CONTAINERS)}, or better "
-            "pod.securityContext.appArmorProfile",
-            f"!k.startsWith('{APPARMOR_PREFIX}') || (k in {quoted(_apparmor_keys())} && "
-            f"self.annotations[k].matches({raw(_APPARMOR_VALUE)}))",
-            lambda key, value: not key.startswith(APPARMOR_PREFIX) or _is_of_apparmor(key, value),
-        ),
-    )
 
 
 def _is_cost(text: str) -> bool:
@@ -82,3 +64,35 @@ def _apparmor_keys() -> tuple[str, ...]:
 
 def _is_of_apparmor(key: str, value: str) -> bool:
     return key in _apparmor_keys() and bool(re.fullmatch(_APPARMOR_VALUE, value))
+
+
+_OF_EACH: Final = (
+    _Each(
+        problem=f"{MIRROR} and {TOLERATIONS} are Kubernetes' own",
+        remedy="remove them; tolerations are written under pod.tolerations",
+        expression=f"!(k in {quoted((MIRROR, TOLERATIONS))})",
+        holds=lambda key, _: key not in (MIRROR, TOLERATIONS),
+    ),
+    _Each(
+        problem=f"{DELETION_COST} is no whole number of 32 bits",
+        remedy='write one such as "100" or "-1"',
+        expression=f"k != '{DELETION_COST}' || (self.annotations[k].matches('{_COST}') && "
+        f"int(self.annotations[k]) >= {-_MOST} && int(self.annotations[k]) < {_MOST})",
+        holds=lambda key, value: key != DELETION_COST or _is_cost(value),
+    ),
+    _Each(
+        problem="an annotation of seccomp names no profile",
+        remedy="write runtime/default, unconfined or localhost/PATH, or better pod.securityContext.seccompProfile",
+        expression=f"!(k == '{SECCOMP}' || k.startsWith('{SECCOMP_PREFIX}')) || "
+        f"self.annotations[k].matches({raw(_SECCOMP_VALUE)})",
+        holds=lambda key, value: not _is_of_seccomp(key) or bool(re.fullmatch(_SECCOMP_VALUE, value)),
+    ),
+    _Each(
+        problem="an annotation of AppArmor names no profile, or no container of the pod",
+        remedy=f"write runtime/default, unconfined or localhost/NAME, for {' or '.join(CONTAINERS)}, or better "
+        "pod.securityContext.appArmorProfile",
+        expression=f"!k.startsWith('{APPARMOR_PREFIX}') || (k in {quoted(_apparmor_keys())} && "
+        f"self.annotations[k].matches({raw(_APPARMOR_VALUE)}))",
+        holds=lambda key, value: not key.startswith(APPARMOR_PREFIX) or _is_of_apparmor(key, value),
+    ),
+)

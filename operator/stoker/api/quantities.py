@@ -5,6 +5,7 @@ schema can say "integer or string" and nothing wider, so an unquoted ``0.5`` is 
 """
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
@@ -78,23 +79,41 @@ def as_text(value: object) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+class _Text(ABC):
+    """Annotates a string that may be written as an integer too."""
+
+    __slots__ = ()
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:  # noqa: ANN401 - pydantic's protocol
+        """Read an integer or a string."""
+        return core_schema.no_info_plain_validator_function(
+            self.validate, serialization=core_schema.plain_serializer_function_ser_schema(str)
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the structural schema."""
+        return self.to_schema()
+
+    @abstractmethod
+    def validate(self, value: object) -> str:
+        """Return a value as the text that stands for it. Raises ``PydanticCustomError`` where it may not be one."""
+
+    @abstractmethod
+    def to_schema(self) -> JsonSchemaValue:
+        """Return the structural schema."""
+
+
 @dataclass(frozen=True, slots=True)
-class Between:
+class Between(_Text):
     """Annotates a string with the quantities that it may be: from ``least`` to ``most``. Integers become strings."""
 
     least: str
     most: str
     remedy: str
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:  # noqa: ANN401 - pydantic's protocol
-        """Read an integer or a string."""
-        return core_schema.no_info_plain_validator_function(
-            self._validate, serialization=core_schema.plain_serializer_function_ser_schema(str)
-        )
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def to_schema(self) -> JsonSchemaValue:
         """Return the structural schema. Its rule is cheap even where the API server takes the string for unbounded."""
         low, high = quantity_value(self.least), quantity_value(self.most)
         text = (
@@ -115,7 +134,8 @@ class Between:
             raise ValueError(f"{text!r} is out of range; {self.remedy}")
         return value
 
-    def _validate(self, value: object) -> str:
+    def validate(self, value: object) -> str:
+        """Return a value as its text."""
         text = _text_of(value)
         try:
             self.read(text)
@@ -125,25 +145,18 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(_Text):
     """Annotates a string with a pattern of units, of which integers are 0 and 1. Integers become strings."""
 
     pattern: str
     remedy: str
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:  # noqa: ANN401 - pydantic's protocol
-        """Read an integer or a string."""
-        return core_schema.no_info_plain_validator_function(
-            self._validate, serialization=core_schema.plain_serializer_function_ser_schema(str)
-        )
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def to_schema(self) -> JsonSchemaValue:
         """Return the structural schema."""
         return unit_schema(self.pattern)
 
-    def _validate(self, value: object) -> str:
+    def validate(self, value: object) -> str:
+        """Return a value as its text."""
         text = _text_of(value)
         is_unit = re.fullmatch(self.pattern, text) if isinstance(value, str) else text in {"0", "1"}
         if not is_unit:

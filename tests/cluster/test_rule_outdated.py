@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from stoker import __version__
+from stoker.api.crd import VERSION_LABEL
 from tests.builders.cluster import own_crd
 from tests.builders.specs import a_spec
 from tests.cluster.support import Json, Stage, until
@@ -27,10 +29,20 @@ def older() -> Json:
     return crd
 
 
+def with_other_checks(version: str) -> Json:
+    """Return the CRD as of a version that knows an engine fewer, and asks for more replicas by default."""
+    crd = own_crd()
+    crd["metadata"]["labels"][VERSION_LABEL] = version
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    spec["engine"]["properties"]["name"]["enum"].remove("llama.cpp")
+    spec["replicas"]["default"] = 2
+    return crd
+
+
 @contextmanager
-def an_older_crd(stage: Stage) -> Iterator[None]:
-    """Have an older CRD for a while."""
-    stage.plane.apply(older())
+def another_crd(stage: Stage, crd: Json) -> Iterator[None]:
+    """Have another CRD for a while."""
+    stage.plane.apply(crd)
     try:
         yield
     finally:
@@ -47,7 +59,7 @@ async def test_an_older_crd_is_told_in_the_status_which_is_written_all_the_same(
     async def told() -> bool:
         return await tells("before")
 
-    with an_older_crd(stage):
+    with another_crd(stage, older()):
         await until(told, "CRDOutdated in the status", POLL_SECONDS)
         assert LACKS[0] in (await stage.condition(team, "UpToDate", "before"))["message"]
         await stage.create(a_spec().manifest("after", team))
@@ -60,3 +72,23 @@ async def test_an_older_crd_is_told_in_the_status_which_is_written_all_the_same(
 
     await until(is_over, "the status without CRDOutdated", 2 * POLL_SECONDS)
     assert (await stage.service(team, "after"))["status"]["layout"]["origins"]
+
+
+async def test_N7_other_checks_are_told_of_an_older_crd_and_not_of_a_newer_one(stage: Stage, team: str) -> None:
+    """At an upgrade the CRD is the newer one for a while, and nothing is wrong."""
+    await stage.create(a_spec().manifest("chat", team))
+    await stage.until_ready(team)
+
+    async def message() -> str:
+        return str((await stage.condition(team, "UpToDate")).get("message", ""))
+
+    async def told() -> bool:
+        return "lacks a rule of spec.engine.name or more: other rules and defaults hold" in await message()
+
+    async def is_over() -> bool:
+        return "CRDOutdated" not in await message()
+
+    with another_crd(stage, with_other_checks(__version__)):
+        await until(told, "CRDOutdated in the status", POLL_SECONDS)
+        stage.plane.apply(with_other_checks("99.0.0"))
+        await until(is_over, "the status without CRDOutdated while the CRD is newer", POLL_SECONDS)

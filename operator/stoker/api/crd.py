@@ -1,12 +1,15 @@
 """From the models to the CustomResourceDefinition: structural schemas, rules, subresources, printer columns."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 from pydantic import BaseModel
 
+from stoker import __version__
 from stoker.api.cel import raw
 from stoker.api.inferenceservice import CATEGORY, GROUP, KIND, PLURAL, SHORT_NAME, VERSION, InferenceServiceSpec
 from stoker.api.quantities import INT_OR_STRING
@@ -24,6 +27,9 @@ from stoker.api.types import (
 
 NAME = f"{PLURAL}.{GROUP}"
 """Name of the CustomResourceDefinition."""
+
+VERSION_LABEL = "app.kubernetes.io/version"
+"""Label of the CustomResourceDefinition: the version of Stoker that it was made by."""
 
 Schema = dict[str, Any]
 
@@ -47,7 +53,7 @@ def inference_service_crd() -> Mapping[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": NAME},
+        "metadata": {"name": NAME, "labels": {VERSION_LABEL: __version__}},
         "spec": {
             "group": GROUP,
             "names": {
@@ -195,19 +201,49 @@ def _worded(schema: Schema) -> Schema:
     return {**{key: value for key, value in schema.items() if key != "pattern"}, "x-kubernetes-validations": [rule]}
 
 
-def schema_gap(served: Mapping[str, Any]) -> str | None:
-    """Return what the served CustomResourceDefinition lacks, the first found; None where it has it all.
+@dataclass(frozen=True, slots=True)
+class SchemaGap:
+    """What a served CustomResourceDefinition lacks of our own; of each kind the first that was found."""
 
-    That is a field, which would be pruned silently from what users apply, or else a rule or a bound, which would not be
-    checked. Rules are told apart by their expressions, so that one of another release counts as lacking.
+    field: str | None = None
+    """A field, which is pruned silently from what users apply and refused in what the operator writes."""
+    check: str | None = None
+    """A rule, a bound or a default: what users apply is judged and completed as by another version."""
+
+    def __str__(self) -> str:
+        """Return the worse of the two: without a field, what is written is lost."""
+        return self.field or self.check or ""
+
+
+def schema_gap(served: Mapping[str, Any]) -> SchemaGap | None:
+    """Return what the served CustomResourceDefinition lacks; None where it has it all.
+
+    Rules are told apart by their expressions, bounds and defaults by their values, so that those of another version
+    count as lacking. Where the CustomResourceDefinition is of a newer version than ours, they are the better ones, and
+    only fields count. One whose version is not known is compared in full.
     """
     for version in served.get("spec", {}).get("versions", ()):
         if version.get("name") == VERSION:
             pairs = tuple(_pairs(_bare(object_schema()), version.get("schema", {}).get("openAPIV3Schema", {})))
-            fields = (path for path, _, theirs in pairs if theirs is None)
-            checks = (f"a rule of {path}" for pair in pairs for path in _missing_checks(*pair))
-            return next(chain(fields, checks), None)
-    return f"version {VERSION}"
+            field = next((path for path, _, theirs in pairs if theirs is None), None)
+            check = None if _is_newer(served) else next(chain.from_iterable(starmap(_missing_checks, pairs)), None)
+            return SchemaGap(field, check) if field or check else None
+    return SchemaGap(f"version {VERSION}")
+
+
+_RELEASE = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
+"""The numbers of a version; those of a pre-release are of the release that it precedes."""
+
+
+def _is_newer(served: Mapping[str, Any]) -> bool:
+    """Return whether a CustomResourceDefinition is of a newer version than ours; False where it names none."""
+    labels = served.get("metadata", {}).get("labels") or {}
+    theirs, ours = _RELEASE.match(labels.get(VERSION_LABEL, "")), _RELEASE.match(__version__)
+    return theirs is not None and ours is not None and _numbers(theirs) > _numbers(ours)
+
+
+def _numbers(version: re.Match[str]) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.groups())
 
 
 _Pair = tuple[str, Mapping[str, Any], Mapping[str, Any] | None]
@@ -226,11 +262,22 @@ def _pairs(ours: Mapping[str, Any], theirs: Mapping[str, Any] | None, path: str 
 
 
 def _missing_checks(path: str, ours: Mapping[str, Any], theirs: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the path of each rule or bound of one part that the served schema lacks."""
-    known = {rule["rule"] for rule in (theirs or {}).get(_RULES, ())}
-    yield from (path + rule.get("fieldPath", "") for rule in ours.get(_RULES, ()) if rule["rule"] not in known)
-    yield from (path for bound in _BOUNDS if bound in ours and bound not in (theirs or {}))
+    """Yield each rule, bound and default of one part that the served schema lacks, or has with another value."""
+    if theirs is None:
+        return
+    known = {rule["rule"] for rule in theirs.get(_RULES, ())}
+    at = path or "the object"
+    lacking = (rule for rule in ours.get(_RULES, ()) if rule["rule"] not in known)
+    yield from (f"a rule of {at}{rule.get('fieldPath', '')}" for rule in lacking)
+    for key in _COMPARED:
+        if _plain(ours.get(key)) != _plain(theirs.get(key)):
+            yield f"the default of {at}" if key == "default" else f"a rule of {at}"
+
+
+def _plain(value: object) -> object:
+    """Return a keyword's value without what says nothing: the order of choices and of names."""
+    return frozenset(value) if isinstance(value, list) else value
 
 
 _RULES = "x-kubernetes-validations"
-_BOUNDS = ("enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties")
+_COMPARED = tuple(key for key in _KEPT if key not in {"description", _RULES, EFFECT_KEY, KIND_KEY})

@@ -10,6 +10,7 @@ from typing import Any
 import kopf
 from kubernetes.aio.client import Configuration
 
+from stoker.api.crd import SchemaGap
 from stoker.controller.metrics import Metrics
 from stoker.controller.options import Options, process_identity
 from stoker.controller.reconciler import Parts, Reconciler
@@ -73,7 +74,7 @@ class Operator:
         self._tasks: list[asyncio.Task[None]] = []
         self._complete = False
         self._nodes_changed = False
-        self._crd_gap: str | None = None
+        self._crd_gap: SchemaGap | None = None
         self._last_result_at = self._loop.time()
         self._add_gauges()
 
@@ -256,7 +257,7 @@ class Operator:
         gauge("stoker_writes_unseen", "Writes that the watch has not shown yet.", lambda: len(self.expectations))
         gauge(
             "stoker_crd_outdated",
-            "1 while the served CustomResourceDefinition lacks fields or rules that this operator knows.",
+            "1 while the served CustomResourceDefinition lacks fields, rules or defaults that this operator knows.",
             lambda: self.discovery.capabilities.crd_outdated is not None,
         )
         gauge("stoker_nodes_known", "0 where the role does not allow to watch nodes.", lambda: self._nodes_are_known)

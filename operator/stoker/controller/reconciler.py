@@ -267,7 +267,7 @@ class Reconciler:
                     STATUS_MANAGER,
                     subresource="status",
                     # An older CRD may lack a field of the status: the rest of it shall be told all the same.
-                    drop_unknown=snapshot.crd_outdated is not None,
+                    drop_unknown=snapshot.crd_outdated is not None and snapshot.crd_outdated.field is not None,
                 )
                 self._parts.ledger.book(INFERENCE_SERVICE.kind, raw)
         except NotFound:

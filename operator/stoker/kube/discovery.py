@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stoker.api.crd import schema_gap
+from stoker.api.crd import SchemaGap, schema_gap
 from stoker.kube.client import Client, Selection
 from stoker.kube.errors import ApiError, Forbidden, NotFound
 from stoker.kube.resources import CUSTOM_RESOURCE_DEFINITION, INFERENCE_SERVICE, Resource
@@ -37,8 +37,8 @@ class Capabilities:
     """``group/version/Kind`` of optional APIs that answer."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Optional APIs that exist but do not answer, with the reason."""
-    crd_outdated: str | None = None
-    """The first field, or else rule, that the served schema lacks; None when it is current."""
+    crd_outdated: SchemaGap | None = None
+    """What the served schema lacks; None when it is current."""
 
 
 class Discovery:
@@ -52,7 +52,7 @@ class Discovery:
         self._on_change = on_change
         self._namespace = namespace
         self._crd_version: str | None = None
-        self._outdated: str | None = None
+        self._outdated: SchemaGap | None = None
         self.capabilities = Capabilities()
 
     async def run(self) -> None:
@@ -98,7 +98,7 @@ class Discovery:
         name = _name(resource)
         return None if name in self.capabilities.served else self.capabilities.broken.get(name, "")
 
-    async def _crd_outdated(self) -> str | None:
+    async def _crd_outdated(self) -> SchemaGap | None:
         """Compare the served schema with our own, when it has changed since the last time."""
         name = f"{INFERENCE_SERVICE.plural}.{INFERENCE_SERVICE.group}"
         try:

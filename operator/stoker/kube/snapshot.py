@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stoker.api.crd import SchemaGap
 from stoker.kube.cache import Cache, service_group
 from stoker.kube.views import ChildEntry, ServiceEntry
 from stoker.plan.snapshot import (
@@ -31,7 +32,7 @@ class Surroundings:
     """Objects without our label that stand under derived names; no watch shows them."""
     failures: Mapping[str, str] = field(default_factory=dict)
     nodes_are_known: bool = True
-    crd_outdated: str | None = None
+    crd_outdated: SchemaGap | None = None
 
 
 def assemble(cache: Cache, entry: ServiceEntry, pods: tuple[PodView, ...], around: Surroundings) -> Snapshot:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.api.crd import SchemaGap
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
@@ -164,5 +166,5 @@ class Snapshot:
     """Messages of ReplicaSets that could not create pods (an exceeded quota, a refused admission)."""
     apply_failures: Mapping[str, str] = field(default_factory=dict)
     """What the API server answered to the last attempt, by ``Kind/name``; empty when all went well."""
-    crd_outdated: str | None = None
-    """The first field that the served CustomResourceDefinition lacks; None when it has all."""
+    crd_outdated: SchemaGap | None = None
+    """What the served CustomResourceDefinition lacks; None when it has all."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.api.crd import SchemaGap
 from stoker.api.status import MAX_MESSAGE_BYTES, ConditionStatus, ConditionType
 from stoker.plan.snapshot import Snapshot
 from stoker.plan.types import Layout, Verdict
@@ -176,10 +177,17 @@ def up_to_date(view: View) -> Verdicted:
     found, gap = _up_to_date(view), view.snapshot.crd_outdated
     if gap is None:
         return found
-    lost = f"CRDOutdated: the served CustomResourceDefinition lacks {gap} or more: fields are dropped, rules ignored"
-    remedy = "upgrade the CustomResourceDefinition with the operator, then apply the manifest again"
-    told = f"; {lost}; {remedy}"
+    told = f"; {_crd_outdated(gap)}"
     return replace(found, message=bounded(found.message, MAX_MESSAGE_BYTES - len(told.encode())) + told)
+
+
+def _crd_outdated(gap: SchemaGap) -> str:
+    """Return what the served schema lacks, what becomes of specs by that, and the remedy."""
+    dropped, checked = gap.field is not None, gap.check is not None
+    effects = ["fields are dropped"] * dropped + ["other rules and defaults hold"] * checked
+    remedy = "bring the CustomResourceDefinition and the operator to one version, then apply the manifest again"
+    lacks = f"the served CustomResourceDefinition lacks {gap} or more: {', '.join(effects)}"
+    return f"CRDOutdated: {lacks}; {remedy}"
 
 
 def _up_to_date(view: View) -> Verdicted:

@@ -1,14 +1,15 @@
 """The schema that the API server gets: whole, bounded, without defaults, equal to what is committed."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusters.documents import load
-from stoker.api.crd import inference_service_crd, object_schema, schema_gap
+from stoker import __version__
+from stoker.api.crd import VERSION_LABEL, SchemaGap, inference_service_crd, object_schema, schema_gap
 from stoker.api.quantities import INT_OR_STRING
 from stoker.api.references import EFFECT_KEY, Effect
 from stoker.api.types import (
@@ -23,7 +24,7 @@ from stoker.api.types import (
     RESOURCE_FIELD_PATTERN,
     SOURCE_PATTERN,
 )
-from tools.generate import generators, stale
+from tools.generate import CHART_CRD, CRD, generators, stale
 
 ROOT = Path(__file__).parents[3]
 SIZE_LIMIT = 256 * 1024
@@ -210,21 +211,26 @@ def test_columns_are_those_that_people_look_for() -> None:
     assert [c["name"].upper() for c in columns if c.get("priority") == 1] == ["ENGINE", "URL", "REASON"]
 
 
-def test_a_served_schema_that_lacks_a_field_is_outdated() -> None:
-    crd = load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
-    assert schema_gap(crd) is None
-    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    del spec["properties"]["pod"]["properties"]["env"]["items"]["properties"]["value"]
-    assert schema_gap(crd) == "spec.pod.env[].value"
-    crd["spec"]["versions"][0]["name"] = "v1"
-    assert schema_gap(crd) == "version v1alpha1"
-
-
 def _served() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the committed CRD, and its spec's fields."""
     crd = load((ROOT / "crds/serving.stoker.dev_inferenceservices.yaml").read_text(encoding="utf-8"))
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     return crd, spec
+
+
+@pytest.mark.parametrize("path", [CRD, CHART_CRD])
+def test_the_crd_names_the_version_that_it_was_made_by(path: str) -> None:
+    crd = load((ROOT / path).read_text(encoding="utf-8"))
+    assert crd["metadata"]["labels"][VERSION_LABEL] == __version__
+
+
+def test_a_served_schema_that_lacks_a_field_is_outdated() -> None:
+    crd, spec = _served()
+    assert schema_gap(crd) is None
+    del spec["pod"]["properties"]["env"]["items"]["properties"]["value"]
+    assert schema_gap(crd) == SchemaGap(field="spec.pod.env[].value")
+    crd["spec"]["versions"][0]["name"] = "v1"
+    assert schema_gap(crd) == SchemaGap(field="version v1alpha1")
 
 
 def test_a_served_schema_that_lacks_a_rule_is_outdated() -> None:
@@ -233,15 +239,53 @@ def test_a_served_schema_that_lacks_a_rule_is_outdated() -> None:
     rules[0]["message"] = "in other words; do the same"
     assert schema_gap(crd) is None
     rules[0]["rule"] = "true"
-    assert schema_gap(crd) == "a rule of spec.engine.version"
+    assert schema_gap(crd) == SchemaGap(check="a rule of spec.engine.version")
     del spec["engine"]["x-kubernetes-validations"]
-    assert schema_gap(crd) == "a rule of spec.engine.version"
+    assert schema_gap(crd) == SchemaGap(check="a rule of spec.engine.version")
 
 
-def test_a_served_schema_that_lacks_a_bound_is_outdated() -> None:
+def _engine_name(spec: dict[str, Any]) -> Any:
+    return spec["engine"]["properties"]["name"]
+
+
+def _model_name(spec: dict[str, Any]) -> Any:
+    return spec["model"]["properties"]["names"]["items"]
+
+
+def _map_value(spec: dict[str, Any]) -> Any:
+    return spec["pod"]["properties"]["annotations"]["additionalProperties"]
+
+
+OLDER: Mapping[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "a choice fewer": ("a rule of spec.engine.name", lambda spec: _engine_name(spec)["enum"].pop()),
+    "no choices": ("a rule of spec.engine.name", lambda spec: _engine_name(spec).pop("enum")),
+    "no bound": ("a rule of spec.model.names[]", lambda spec: _model_name(spec).pop("maxLength")),
+    "a lower bound": ("a rule of spec.model.names[]", lambda spec: _model_name(spec).update(maxLength=1)),
+    "a lower maximum": ("a rule of spec.replicas", lambda spec: spec["replicas"].update(maximum=1)),
+    "a bound that ours has not": ("a rule of spec.engine", lambda spec: spec["engine"].update(maxProperties=1)),
+    "a field not required": ("a rule of spec.engine", lambda spec: spec["engine"].pop("required")),
+    "another type": ("a rule of spec.replicas", lambda spec: spec["replicas"].update(type="string")),
+    "no default": ("the default of spec.replicas", lambda spec: spec["replicas"].pop("default")),
+    "another default": ("the default of spec.replicas", lambda spec: spec["replicas"].update(default=2)),
+    "a bound of a map's values": ("a rule of spec.pod.annotations.*", lambda spec: _map_value(spec).pop("maxLength")),
+}
+"""What an older schema may have, with the check that it lacks."""
+
+
+@pytest.mark.parametrize(("lacks", "make_older"), OLDER.values(), ids=OLDER.keys())
+def test_a_served_schema_with_other_bounds_or_defaults_is_outdated(
+    lacks: str, make_older: Callable[[dict[str, Any]], object]
+) -> None:
+    """They are compared by their values: a choice that a later version knows is refused by an older schema."""
     crd, spec = _served()
-    del spec["model"]["properties"]["names"]["items"]["maxLength"]
-    assert schema_gap(crd) == "a rule of spec.model.names[]"
+    make_older(spec)
+    assert schema_gap(crd) == SchemaGap(check=lacks)
+
+
+def test_a_served_schema_with_its_choices_in_another_order_is_the_same() -> None:
+    crd, spec = _served()
+    _engine_name(spec)["enum"].reverse()
+    assert schema_gap(crd) is None
 
 
 def test_of_a_served_schema_that_lacks_rules_and_fields_a_field_is_told() -> None:
@@ -249,4 +293,35 @@ def test_of_a_served_schema_that_lacks_rules_and_fields_a_field_is_told() -> Non
     crd, spec = _served()
     del spec["engine"]["x-kubernetes-validations"]
     del spec["warmup"]
-    assert schema_gap(crd) == "spec.warmup"
+    found = schema_gap(crd)
+    assert found == SchemaGap("spec.warmup", "a rule of spec.engine.version")
+    assert str(found) == "spec.warmup"
+    assert str(SchemaGap(check="a rule of spec.engine")) == "a rule of spec.engine"
+
+
+@pytest.mark.parametrize("version", ["99.0.0", "v99.0.0", "99.0.0-rc.1"])
+def test_N7_checks_of_a_newer_crd_are_not_called_outdated_and_missing_fields_are(version: str) -> None:
+    """At an upgrade the CRD is the newer one for a while; the remedy, to upgrade it, would be wrong."""
+    crd, spec = _served()
+    crd["metadata"]["labels"][VERSION_LABEL] = version
+    spec["engine"]["x-kubernetes-validations"][0]["rule"] = "true"
+    spec["replicas"]["maximum"] = 1
+    assert schema_gap(crd) is None
+    del spec["warmup"]
+    assert schema_gap(crd) == SchemaGap(field="spec.warmup")
+
+
+@pytest.mark.parametrize("labels", [None, {}, *({VERSION_LABEL: it} for it in (__version__, "0.0.9", "main", "99"))])
+def test_N7_checks_of_a_crd_that_is_not_known_to_be_newer_are_compared(labels: Mapping[str, str] | None) -> None:
+    crd, spec = _served()
+    crd["metadata"]["labels"] = labels
+    spec["replicas"]["maximum"] = 1
+    assert schema_gap(crd) == SchemaGap(check="a rule of spec.replicas")
+
+
+def test_N7_versions_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.api.crd.__version__", "0.9.0")
+    crd, spec = _served()
+    crd["metadata"]["labels"][VERSION_LABEL] = "0.10.0"
+    spec["replicas"]["maximum"] = 1
+    assert schema_gap(crd) is None

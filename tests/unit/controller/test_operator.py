@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kubernetes.aio.client import Configuration
 
+from stoker.api.crd import SchemaGap
 from stoker.controller.operator import Operator
 from stoker.controller.options import parse_options
 from stoker.controller.reconciler import WAITING_SECONDS, Attempt, Memory, Reconciler
@@ -208,9 +209,9 @@ async def test_N18_pods_of_others_that_cannot_be_listed_are_not_taken_for_none(
 async def test_N7_an_older_crd_is_in_a_gauge_and_in_what_decisions_see(operator: Operator) -> None:
     assert operator.metrics.registry.get_sample_value("stoker_crd_outdated") == 0
     assert (await look(operator, unschedulable=False)).crd_outdated is None
-    operator.discovery.capabilities = Capabilities(crd_outdated="spec.warmup")
+    operator.discovery.capabilities = Capabilities(crd_outdated=SchemaGap("spec.warmup"))
     assert operator.metrics.registry.get_sample_value("stoker_crd_outdated") == 1
-    assert (await look(operator, unschedulable=False)).crd_outdated == "spec.warmup"
+    assert (await look(operator, unschedulable=False)).crd_outdated == SchemaGap("spec.warmup")
 
 
 async def test_N7_an_optional_api_that_does_not_answer_is_in_a_gauge(operator: Operator) -> None:
@@ -226,7 +227,7 @@ async def test_N7_services_are_looked_at_for_what_their_decisions_read_and_for_n
     operator.discovery.capabilities = Capabilities(frozenset({"x/v1/X"}))
     operator._on_capabilities()
     assert len(operator.queue.core) == 0
-    operator.discovery.capabilities = Capabilities(crd_outdated="spec.warmup")
+    operator.discovery.capabilities = Capabilities(crd_outdated=SchemaGap("spec.warmup"))
     operator._on_capabilities()
     assert operator.queue.core.take(operator._loop.time()) == KEY
 

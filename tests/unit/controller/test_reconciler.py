@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from kubernetes.aio.client import Configuration
 
+from stoker.api.crd import SchemaGap
 from stoker.controller.operator import Operator
 from stoker.controller.options import parse_options
 from stoker.controller.reconciler import FOREIGN_SECONDS, Attempt, Memory, Reconciler
 from stoker.kube.apply import ChildWriter, Outcome, Result
 from stoker.kube.client import Client
+from stoker.kube.discovery import Capabilities
 from stoker.kube.errors import Conflict, Forbidden, NotFound
 from stoker.kube.held import ForeignHeld
 from stoker.kube.resources import DEPLOYMENT, INFERENCE_SERVICE, POD
@@ -65,6 +67,31 @@ def writes(monkeypatch: pytest.MonkeyPatch, answer: Exception | None = None) -> 
 
     monkeypatch.setattr(Client, "update", update)
     return bodies
+
+
+@pytest.mark.parametrize(
+    ("gap", "drops"),
+    [
+        (None, False),
+        (SchemaGap(check="a rule of spec.engine"), False),
+        (SchemaGap("status.layout.origins"), True),
+        (SchemaGap("status.layout.origins", "a rule of spec.engine"), True),
+    ],
+)
+async def test_N7_a_status_is_written_without_what_is_unknown_only_where_the_crd_lacks_a_field(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, gap: SchemaGap | None, drops: bool
+) -> None:
+    """Elsewhere a field that the API server does not know is a fault of the operator, and is not to pass unseen."""
+    asked = []
+
+    async def update(*_: object, drop_unknown: bool = False, **__: object) -> Mapping[str, Any]:
+        asked.append(drop_unknown)
+        return stored(10)
+
+    monkeypatch.setattr(Client, "update", update)
+    operator.discovery.capabilities = Capabilities(crd_outdated=gap)
+    await operator._reconciler.reconcile(KEY)
+    assert asked == [drops]
 
 
 async def test_N22_a_status_is_written_for_the_version_that_it_was_computed_for(

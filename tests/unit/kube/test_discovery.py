@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from stoker.api.crd import inference_service_crd
+from stoker.api.crd import SchemaGap, inference_service_crd
 from stoker.kube.client import Client
 from stoker.kube.discovery import LEADER_WORKER_SET, Discovery
 from stoker.kube.errors import ApiError, Forbidden, NotFound, Unauthorized, Unavailable
@@ -106,14 +106,14 @@ async def test_an_older_crd_is_read_once_for_each_version_and_kept_while_it_cann
     assert watcher.discovery.capabilities.crd_outdated is None
     watcher.cluster.crd = {"spec": {"versions": []}, "metadata": {"resourceVersion": "2"}}
     await watcher.discovery.poll()
-    assert watcher.discovery.capabilities.crd_outdated == "version v1alpha1"
+    assert watcher.discovery.capabilities.crd_outdated == SchemaGap("version v1alpha1")
 
     async def refused(*_: object) -> dict[str, Any]:
         raise Forbidden("no", code=403)
 
     monkeypatch.setattr(watcher.cluster, "get_metadata", refused)
     await watcher.discovery.poll()
-    assert watcher.discovery.capabilities.crd_outdated == "version v1alpha1"
+    assert watcher.discovery.capabilities.crd_outdated == SchemaGap("version v1alpha1")
 
 
 async def test_N7_a_change_is_told_once_and_nothing_else_is() -> None:

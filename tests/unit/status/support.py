@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stoker.api.crd import object_schema
+from stoker.api.crd import SchemaGap, object_schema
 from stoker.plan.snapshot import ConditionView, DeploymentView, PodView, Snapshot
 from stoker.plan.types import Layout
 from stoker.status.outcome import Finding, Outcome, TargetRevision
@@ -44,7 +44,7 @@ class Seen:
     create_failures: tuple[str, ...] = ()
     apply_failures: Mapping[str, str] = field(default_factory=dict)
     now: str = NOW
-    crd_outdated: str | None = None
+    crd_outdated: SchemaGap | None = None
     nodes_are_known: bool = True
 
     def snapshot(self) -> Snapshot:

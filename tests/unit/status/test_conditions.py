@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from stoker.api.crd import SchemaGap
 from stoker.api.faults import Fault
 from stoker.plan.snapshot import PodView
 from stoker.plan.types import Suggestion, Verdict
@@ -48,9 +49,22 @@ def test_what_is_not_known_is_followed_by_one_piece_of_advice(reason: str, expec
 
 def test_N7_an_older_crd_is_told_however_many_faults_there_are() -> None:
     finding = Finding("InvalidSpec", "spec.pod: is wrong; correct it | " * 100, stalled=True)
-    told = message(Seen(findings=(finding,), crd_outdated="spec.warmup").status(), "UpToDate")
+    told = message(Seen(findings=(finding,), crd_outdated=SchemaGap("spec.warmup")).status(), "UpToDate")
     assert "CRDOutdated: the served CustomResourceDefinition lacks spec.warmup" in told
     assert told.endswith("then apply the manifest again")
+
+
+@pytest.mark.parametrize(
+    ("gap", "effect"),
+    [
+        (SchemaGap("spec.warmup"), "spec.warmup or more: fields are dropped"),
+        (SchemaGap(check="a rule of spec.a"), "a rule of spec.a or more: other rules and defaults hold"),
+        (SchemaGap("spec.b", "a rule of spec.a"), "spec.b or more: fields are dropped, other rules and defaults hold"),
+    ],
+)
+def test_N7_of_an_older_crd_just_that_is_told_which_holds(gap: SchemaGap, effect: str) -> None:
+    told = message(Seen(crd_outdated=gap).status(), "UpToDate")
+    assert f"lacks {effect}; bring the CustomResourceDefinition and the operator to one version" in told
 
 
 def test_N7_nodes_that_may_not_be_listed_are_told_where_the_device_is_not_known() -> None:

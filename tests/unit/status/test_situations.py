@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from stoker.api.crd import SchemaGap
 from stoker.api.structural import check
 from stoker.plan.snapshot import ConditionView
 from stoker.plan.types import Verdict
@@ -184,7 +185,7 @@ def test_N2_the_same_is_said_in_the_same_words() -> None:
 @pytest.mark.parametrize("seen", [seen for seen, _ in STATES.values()], ids=STATES.keys())
 def test_N7_an_older_crd_is_told_in_a_message_and_moves_no_condition(seen: Seen) -> None:
     """A condition that is False by default would make every service look as if it were on its way."""
-    outdated = replace(seen, crd_outdated="spec.warmup")
+    outdated = replace(seen, crd_outdated=SchemaGap("spec.warmup"))
     assert conditions(outdated.status()) == conditions(seen.status())
     told = message(outdated.status(), "UpToDate")
     assert told.startswith(message(seen.status(), "UpToDate"))

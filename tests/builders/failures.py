@@ -111,21 +111,21 @@ KNOWN: Mapping[str, Known] = {
     ),
     "too little memory": Known(
         unplaced(said.NO_MEMORY_FREE, gpus=1), "Unschedulable",
-        ("needs 24 GiB (spec.resources.memory) and 96 MiB for the agent",
+        ("needs 24 GiB (derived; spec.resources.memory sets it) and 96 MiB for the agent",
          "gpu-b has 20 GiB of 256 GiB free, gpu-a has 6 GiB of 256 GiB free; free some of it, or add nodes"),
         stalled=False, nodes=NODES,
         held={"gpu-a": {"memory": 250 * GIB}, "gpu-b": {"memory": 236 * GIB}, "cpu": {"memory": 60 * GIB}},
     ),
     "too little CPU": Known(
         unplaced(said.NO_CPU_FREE, gpus=1), "Unschedulable",
-        ("needs 4 cores (spec.resources.cpu) and 0.05 cores for the agent",
+        ("needs 4 cores (derived; spec.resources.cpu sets it) and 0.05 cores for the agent",
          "gpu-b has 3.5 cores of 32 cores free, gpu-a has 1 core of 32 cores free; free some of it, or add nodes",
          "spec.resources.memory"),
         stalled=False, nodes=NODES, held={"gpu-a": {"cpu": 31_000}, "gpu-b": {"cpu": 28_500}},
     ),
     "more memory than any node has": Known(
         unplaced(said.NO_MEMORY_FREE), "Unschedulable",
-        ("cpu has 20 GiB of 20 GiB free; lower spec.resources.memory, or add larger nodes",), stalled=False,
+        ("cpu has 20 GiB of 20 GiB free; set a lower spec.resources.memory, or add larger nodes",), stalled=False,
         spec=CPP, nodes=(a_node("cpu", memory_bytes=20 * GIB),),
     ),
     "another product": Known(
@@ -134,7 +134,8 @@ KNOWN: Mapping[str, Known] = {
         stalled=False, spec=a_spec().on(A100), nodes=NODES,
     ),
     "node selector": Known(
-        unplaced(said.NO_MATCH), "Unschedulable", ("spec.pod.nodeSelector",), stalled=False, nodes=NODES,
+        unplaced(said.NO_MATCH), "Unschedulable", ("no node has the label pool=a (spec.pod.nodeSelector)",),
+        stalled=False, spec=a_spec().set("pod.nodeSelector", {"pool": "a"}), nodes=NODES,
     ),
     "taint": Known(
         unplaced(said.TAINTED), "Unschedulable", ("(gpu=only:NoSchedule)", "spec.pod.tolerations"), stalled=False,

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from stoker.api.engine import Resources
 from stoker.plan.host import AGENT_CPU_MILLICORES, AGENT_MEMORY_BYTES
-from stoker.plan.landing import PRODUCT_LABEL, takes, untolerated
+from stoker.plan.landing import takes, untolerated
 from stoker.plan.rollout import Strategy
 from stoker.plan.snapshot import NodeView
 from stoker.plan.units import shown
 from stoker.status.case import NODES_UNKNOWN, Case, Diagnosis
+from stoker.status.selection import left_out
 from stoker.status.text import bounded, scheduler_said
 
 MAX_NODES = 5
@@ -125,10 +127,20 @@ def _way_to_make_room(case: Case, offers: list[_Offer], resource: str, need: int
 
 def _host(case: Case, said: str) -> str | None:
     names = {name.lower() for _, name in _INSUFFICIENT.findall(said)}
+    if _lacks_devices(case, names):
+        return None
     texts = [text for name, text in (("cpu", _cpu(case)), ("memory", _memory(case))) if name in names]
     if "ephemeral-storage" in names:
         texts.append("there is too little ephemeral-storage; mount a volume for the cache in spec.pod.volumes")
     return "; ".join(texts) or None
+
+
+def _lacks_devices(case: Case, lacking: set[str]) -> bool:
+    """Whether no node has the devices: what it lacks besides is no cause then."""
+    wanted = any("/" in name for name in lacking)
+    return (
+        wanted and case.nodes_are_known and not any(_is_open(case, it) and _has_devices(case, it) for it in case.nodes)
+    )
 
 
 def _cpu(case: Case) -> str:
@@ -144,34 +156,30 @@ def _memory(case: Case) -> str:
 def _of_host(case: Case, resource: str, engine: int, agent: int, show: Callable[[int], str]) -> str:
     """Return what the pod needs of a node's CPU or memory, and what the nodes have of it."""
     field = f"spec.resources.{resource}"
-    needs = f"it needs {show(engine)} ({field}) and {show(agent)} for the agent on one node"
+    is_derived = _is_derived(case, resource)
+    source = f"derived; {field} sets it" if is_derived else field
+    needs = f"it needs {show(engine)} ({source}) and {show(agent)} for the agent on one node"
     if not case.nodes_are_known:
         return f"{needs}; {NODES_UNKNOWN}"
     offers = _offers(case, resource)
     most = max((offer.total for offer in offers), default=0)
     room = _way_to_make_room(case, offers, resource, engine + agent)
     free = f"free some of it, add nodes, or {room}" if room else "free some of it, or add nodes"
-    remedy = f"lower {field}, or add larger nodes" if engine + agent > most > 0 else free
+    lower = f"set a lower {field}" if is_derived else f"lower {field}"
+    remedy = f"{lower}, or add larger nodes" if engine + agent > most > 0 else free
     return f"{needs}, and {_listed(offers, case.held_is_known, show)}; {remedy}"
+
+
+def _is_derived(case: Case, resource: str) -> bool:
+    """Whether the layout's amount of a resource is Stoker's own, and none that the spec states."""
+    if case.spec is None:
+        return False
+    stated = case.spec.resources or Resources()
+    return (stated.cpu if resource == "cpu" else stated.memory) is None
 
 
 def _cores(millicores: int) -> str:
     return f"{millicores / 1000:g} core{'' if millicores == 1000 else 's'}"
-
-
-def _selection(case: Case, said: str) -> str | None:
-    if "node affinity/selector" not in said and "node selector" not in said:
-        return None
-    products = case.spec.accelerator.products if case.spec and case.spec.accelerator else None
-    if not products or not case.nodes_are_known:
-        where = "spec.accelerator.products, " * bool(products) + "spec.pod.nodeSelector and spec.pod.affinity"
-        return f"no other node matches {where}"
-    known = sorted({node.labels[PRODUCT_LABEL] for node in case.nodes if PRODUCT_LABEL in node.labels})
-    if set(products) & set(known):
-        return None
-    offered = ", ".join(known[:MAX_NODES]) or "none"
-    asked = " or ".join(products[:MAX_NODES])
-    return f"no node has {PRODUCT_LABEL} {asked} (spec.accelerator.products); the nodes have: {offered}"
 
 
 def _taints(case: Case, said: str) -> str | None:
@@ -191,4 +199,4 @@ def _spread(case: Case, said: str) -> str | None:
     return "spec.pod.affinity leaves no node" if "affinity rules" in said else None
 
 
-_CAUSES: tuple[Callable[[Case, str], str | None], ...] = (_devices, _host, _selection, _taints, _spread)
+_CAUSES: tuple[Callable[[Case, str], str | None], ...] = (_devices, _host, left_out, _taints, _spread)

@@ -8,7 +8,8 @@ from stoker.status.diagnosis import diagnose
 from tests.builders import last_words as said
 from tests.builders.failures import unplaced
 from tests.builders.layouts import a_layout
-from tests.builders.specs import SpecBuilder, a_spec
+from tests.builders.specs import H100, SpecBuilder, a_spec
+from tests.builders.views import GIB, a_node
 
 
 def told(words: str, spec: SpecBuilder, *nodes: NodeView, gpus: int = 0) -> Diagnosis:
@@ -72,3 +73,98 @@ def test_the_way_out_outlives_any_number_of_claims() -> None:
         assert "StorageClass" in message
         assert len(message) <= 1024
         assert (" and 7 more" in message) is (names == "x")
+
+
+# ---- CPU and memory ------------------------------------------------------------------------------------------------
+ALL_SHORT = "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Insufficient nvidia.com/gpu. x"
+SMALL = a_node("small", gpus=4, cpu_millicores=2000, memory_bytes=8 * GIB)
+
+
+@pytest.mark.parametrize("field", ["cpu", "memory"])
+def test_an_amount_that_nobody_stated_is_said_to_be_derived(field: str) -> None:
+    words = f"0/1 nodes are available: 1 Insufficient {field}. preemption: none."
+    derived = told(words, a_spec(), SMALL, gpus=1).message
+    assert f"(derived; spec.resources.{field} sets it)" in derived
+    assert f"set a lower spec.resources.{field}, or add larger nodes" in derived
+    stated = told(words, a_spec().set(f"resources.{field}", {"cpu": "4", "memory": "24Gi"}[field]), SMALL, gpus=1)
+    assert f"(spec.resources.{field})" in stated.message
+    assert f"; lower spec.resources.{field}, or add larger nodes" in stated.message
+
+
+@pytest.mark.parametrize(("gpus", "node"), [(1, a_node("cpu")), (8, SMALL)])
+def test_cpu_and_memory_are_no_cause_where_no_node_has_the_gpus(gpus: int, node: NodeView) -> None:
+    message = told(ALL_SHORT, a_spec(), node, gpus=gpus).message
+    assert f"it needs {gpus} nvidia.com/gpu on one node" in message
+    assert "too little" not in message
+    assert message.count(";") == 1
+
+
+def test_cpu_and_memory_are_a_cause_where_a_node_has_the_gpus() -> None:
+    message = told(ALL_SHORT, a_spec(), SMALL, a_node("cpu"), gpus=2).message
+    assert "too little CPU is free" in message
+    assert "too little memory is free" in message
+
+
+# ---- selection -----------------------------------------------------------------------------------------------------
+NODE_AFFINITY = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}]
+        }
+    }
+}
+PODS_ONLY = {"podAntiAffinity": {}}
+SOME_MATCH = (
+    "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector."
+)
+A, B = a_node("a", labels={"pool": "a", "disk": "hdd"}), a_node("b", labels={"pool": "b", "disk": "ssd"})
+PLAIN = a_spec().set("accelerator", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "selector", "affinity", "names"),
+    [
+        (said.NO_MATCH, {"pool": "c"}, None, "no node has the label pool=c (spec.pod.nodeSelector)"),
+        (said.NO_MATCH, {"pool": "c"}, NODE_AFFINITY, "no node has the label pool=c (spec.pod.nodeSelector)"),
+        (said.NO_MATCH, {"pool": "c", "x": "1"}, None, "no node has the labels pool=c, x=1 (spec.pod.nodeSelector)"),
+        (
+            said.NO_MATCH,
+            {"pool": "a", "disk": "ssd"},
+            None,
+            "no node has the labels disk=ssd, pool=a together (spec.pod.nodeSelector)",
+        ),
+        (said.NO_MATCH, None, NODE_AFFINITY, "no node matches spec.pod.affinity"),
+        (said.NO_MATCH, {"pool": "a"}, NODE_AFFINITY, "no node matches spec.pod.nodeSelector and spec.pod.affinity"),
+        (said.NO_MATCH, {"pool": "a"}, PODS_ONLY, "no node matches spec.pod.nodeSelector"),
+        (SOME_MATCH, {"x": "1"}, None, "nodes that do not match spec.pod.nodeSelector are left out"),
+        (SOME_MATCH, None, NODE_AFFINITY, "nodes that do not match spec.pod.affinity are left out"),
+        (
+            said.NO_MATCH,
+            None,
+            None,
+            "no node matches what the pod asks of it (spec.accelerator.products, spec.pod.nodeSelector, "
+            "spec.pod.affinity)",
+        ),
+    ],
+)
+def test_only_what_is_set_is_named_as_what_leaves_nodes_out(
+    words: str, selector: dict[str, str] | None, affinity: dict[str, object] | None, names: str
+) -> None:
+    spec = PLAIN.set("pod", {}).set("pod.nodeSelector", selector).set("pod.affinity", affinity)
+    message = told(words, spec, A, B).message
+    assert message.endswith(f": {names}") or message.endswith(f"; {names}")
+
+
+def test_a_label_that_nodes_of_other_products_have_is_told_with_the_product() -> None:
+    nodes = (a_node("h", gpus=8, product=H100), a_node("l", gpus=8, product="NVIDIA-L4", labels={"pool": "c"}))
+    spec = a_spec().on(H100).set("pod.nodeSelector", {"pool": "c"})
+    assert told(said.NO_MATCH, spec, *nodes, gpus=1).message.endswith(
+        ": no node of spec.accelerator.products has the label pool=c (spec.pod.nodeSelector)"
+    )
+
+
+def test_a_product_that_other_nodes_lack_is_no_cause() -> None:
+    nodes = (a_node("h", gpus=8, product=H100), a_node("l", gpus=8, product="NVIDIA-L4"))
+    message = told(SOME_MATCH, a_spec().on(H100), *nodes, gpus=9).message
+    assert "products" not in message
+    assert "left out" not in message

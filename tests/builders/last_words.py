@@ -198,6 +198,9 @@ unexpected status: 401 Unauthorized"""
 PULL_AWAY = """\
 Back-off pulling image "registry.example/vllm:1": ErrImagePull: failed to do request: dial tcp: i/o timeout"""
 BAD_IMAGE = 'Failed to apply default image tag "UPPER:1": couldn\'t parse image name: repository name must be lowercase'
+BAD_REFERENCE = """\
+failed to parse image reference "UPPER:1": invalid reference format: repository name (library/UPPER) must be \
+lowercase"""
 NO_SECRET = 'secret "keys" not found'
 NO_CONFIG_MAP = 'configmap "settings" not found'
 NO_KEY = "couldn't find key HF_TOKEN in Secret team-a/hub"

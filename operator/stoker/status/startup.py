@@ -17,7 +17,11 @@ _PULL_REASONS = {
     "SignatureValidationFailed",
 }
 _START_REASONS = {"CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun"}
-_IMAGE = re.compile(r'image "([^"]{1,512})"')
+_IMAGE = re.compile(r'image (?:tag |name |reference )?"([^"]{1,512})"')
+_NO_REFERENCE = re.compile(
+    r"pars(?:e|ing) image (?:name|reference)|invalid reference format|repository name \S{0,300} ?must be lowercase"
+)
+"""A name that no registry is ever asked for. Not every runtime gives it the reason InvalidImageName."""
 _ABSENT = re.compile(r"not found|manifest unknown|does not exist|NAME_UNKNOWN|NotFound", re.IGNORECASE)
 _DENIED = re.compile(r"unauthori[sz]ed|denied|authentication required|\b40[13]\b|forbidden", re.IGNORECASE)
 _MISSING_OBJECT = re.compile(r'(secret|configmap) "([^"]{1,253})" not found', re.IGNORECASE)
@@ -41,8 +45,9 @@ def image_not_pulled(case: Case) -> Diagnosis | None:
 
 
 def _engine_image(what: str, container: ContainerView, said: str) -> Diagnosis:
-    if container.waiting_reason == "InvalidImageName":
-        return Diagnosis("ImagePull", bounded(f"{what} is no image reference; correct spec.engine.image"), stalled=True)
+    if container.waiting_reason == "InvalidImageName" or _NO_REFERENCE.search(said):
+        remedy = f"correct spec.engine.image{': ' * bool(said)}{said}"
+        return Diagnosis("ImagePull", bounded(f"{what} is no image reference; {remedy}"), stalled=True)
     if _DENIED.search(said):
         remedy = "name a Secret with credentials for the registry in spec.pod.imagePullSecrets, or correct the image"
         return Diagnosis("ImagePull", bounded(f"{what} may not be pulled; {remedy}: {said}"), stalled=True)

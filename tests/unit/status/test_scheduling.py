@@ -113,7 +113,7 @@ NODE_AFFINITY = {
         }
     }
 }
-PODS_ONLY = {"podAntiAffinity": {}}
+PODS_ONLY: dict[str, object] = {"podAntiAffinity": {}}
 SOME_MATCH = (
     "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity/selector."
 )

@@ -39,6 +39,11 @@ class Outcome(StrEnum):
     BROKEN = "broken"
 
 
+STARTUP_GAP_SECONDS: Final = 9.0
+"""The startup probe is called every 3 s while the engine's container runs. Where it was not for this long, another
+container runs now: an engine that dies before it listens leaves no other trace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of the judgement, in seconds. `silence`: how long health may fail, or the port refuse, on every try."""
@@ -152,7 +157,7 @@ class State:
     since: float = 0.0
     identity: str | None = None
     listening: bool = False
-    asked: bool = False
+    asked_at: float | None = None
     started_at: float | None = None
     models_detail: str = ""
     warm: bool = False
@@ -162,6 +167,11 @@ class State:
     answered_at: float | None = None
     mute: Mute | None = None
     loss: Loss | None = None
+
+    @property
+    def asked(self) -> bool:
+        """The startup probe was called."""
+        return self.asked_at is not None
 
     @property
     def started(self) -> bool:
@@ -187,9 +197,15 @@ def step(state: State, seen: Observation, now: float, incarnation: int | None = 
         case Question():
             after = _see_question(state, seen, now)
         case StartupAsked():
-            known = state.asked or state.listening
-            after = state if known else replace(state, asked=True, loss=None, since=now)
+            after = _see_startup(state, now)
     return after
+
+
+def _see_startup(state: State, now: float) -> State:
+    if state.listening:
+        return state
+    runs_on = state.asked_at is not None and now - state.asked_at <= STARTUP_GAP_SECONDS
+    return replace(state, asked_at=now) if runs_on else replace(state, asked_at=now, loss=None, since=now)
 
 
 def _lose(state: State, now: float) -> State:

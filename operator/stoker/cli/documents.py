@@ -16,6 +16,7 @@ from typing import Any, Final
 import yaml
 
 from stoker.api.faults import Fault, join
+from stoker.api.quantities import MAX_INTEGER
 from stoker.cli.scalars import Loader
 
 MAX_DEPTH: Final = 64
@@ -60,7 +61,17 @@ def yaml_documents(text: str) -> list[Any]:
         documents = _yaml_documents(text)
     for document in documents:
         _check_json(document)
-    return documents
+    return [_whole(document) for document in documents]
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a document whose whole numbers are integers, as kubectl sends them: ``8e9`` and ``1.0`` are two."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= MAX_INTEGER
+    return int(value) if is_whole else value
 
 
 def _json_documents(text: str) -> list[Any] | None:

@@ -45,8 +45,12 @@ MEANS_ABSENT: Final[Mapping[str, str | bool]] = {
 
 
 def pod_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``of_pods`` as it is stored: its keys in canonical order. Raises ``TypeError`` for floats."""
-    ordered: dict[str, Any] = json.loads(canonical(of_pods(spec)))
+    """Return what of the spec concerns pods as it is stored: as it was written, its keys in canonical order.
+
+    In its own spelling, so that an operator from before a normal form, to which an upgrade may be rolled back, knows
+    the revision too. Raises ``TypeError`` for floats.
+    """
+    ordered: dict[str, Any] = json.loads(canonical(_written(spec)))
     return ordered
 
 
@@ -57,7 +61,10 @@ def of_pods(spec: Mapping[str, Any]) -> dict[str, Any]:
     section, a field of ``pod``. Other empty objects are meant: ``emptyDir: {}`` is a volume, ``labelSelector: {}``
     selects everything. Spellings that Kubernetes stores as one value are one here too (``NORMAL_FORMS``).
     """
-    spec = _in_normal_form(spec)
+    return _written(_in_normal_form(spec))
+
+
+def _written(spec: Mapping[str, Any]) -> dict[str, Any]:
     kept = {field: _without_empty_lists(value) for field, value in spec.items() if field not in NOT_OF_PODS}
     if isinstance(kept.get("pod"), dict):
         kept["pod"] = {field: value for field, value in kept["pod"].items() if value != {}}

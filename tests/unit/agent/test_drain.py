@@ -100,8 +100,20 @@ DEAF = 60.0
         (ready_clock().see(DOWN, after=400), 59, True),
         (ready_clock().see(DOWN, after=400), 60, False),
         (ready_clock().see(DOWN, after=400).see(StartupAsked(), after=300), 59, True),
+        (Clock().see(StartupAsked()).see(StartupAsked(), after=3).see(StartupAsked(), after=120), 59, True),
+        (Clock().see(StartupAsked()).see(StartupAsked(), after=9).see(StartupAsked(), after=9), 42, False),
     ],
-    ids=["imports", "has-imported", "listens", "serves", "is-made-anew", "stays-away", "imports-anew"],
+    ids=[
+        "imports",
+        "has-imported",
+        "listens",
+        "serves",
+        "is-made-anew",
+        "stays-away",
+        "imports-anew",
+        "died-as-it-loaded",
+        "is-slow",
+    ],
 )
 def test_an_engine_that_has_just_started_may_lose_sigterm(clock: Clock, age: float, deaf: bool) -> None:
     assert may_be_deaf(clock.state, clock.now + age, clock.now + age, DEAF) is deaf

@@ -164,3 +164,10 @@ def test_a_long_list_of_nodes_is_no_bomb() -> None:
 def test_a_mapping_in_braces_may_be_yaml() -> None:
     assert yaml_documents("{a: b, c: [1, &x y, *x]}") == [{"a": "b", "c": [1, "y", "y"]}]
     assert yaml_documents('{"a": 1}\n---\n{"a": 2}') == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize("text", ["size: 8e9", "size: 8000000000.0", '{"size": 8e9}'])
+def test_whole_numbers_are_integers_as_kubectl_sends_them(text: str) -> None:
+    (document,) = yaml_documents(text)
+    assert document == {"size": 8_000_000_000}
+    assert isinstance(document["size"], int)

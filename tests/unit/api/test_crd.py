@@ -107,9 +107,11 @@ def test_people_are_told_what_would_be_right_in_place_of_a_pattern() -> None:
         FILE_PATH_PATTERN,
         LABEL_KEY_PATTERN,
         LABEL_VALUE_PATTERN,
-        OPTIONAL_KEY_PATTERN,
         RESOURCE_FIELD_PATTERN,
     }
+    shown_at = [path for path, node in NODES.items()
+                if path.startswith(".spec") and "pattern" in node and INT_OR_STRING not in node]  # fmt: skip
+    assert [path for path in shown_at if path.count("[]") + path.count("matchExpressions") < 2] == []
     messages = {path: [rule["message"] for rule in NODES[path]["x-kubernetes-validations"]] for path in WORDED}
     assert messages == {path: [f"is malformed; {EXAMPLES[pattern]}"] for path, pattern in WORDED.items()}
 
@@ -118,6 +120,12 @@ WORDED = {
     ".spec.model.source": SOURCE_PATTERN,
     ".spec.engine.image": IMAGE_PATTERN,
     ".spec.accelerator.memoryFraction": FRACTION_PATTERN,
+    ".spec.accelerator.products[]": LABEL_VALUE_PATTERN,
+    ".spec.pod.labels[]": LABEL_VALUE_PATTERN,
+    ".spec.pod.nodeSelector[]": LABEL_VALUE_PATTERN,
+    ".spec.pod.tolerations[].key": OPTIONAL_KEY_PATTERN,
+    ".spec.pod.tolerations[].value": LABEL_VALUE_PATTERN,
+    ".spec.pod.env[].valueFrom.resourceFieldRef.resource": RESOURCE_FIELD_PATTERN,
 }
 """Some of the fields that people often write wrong."""
 

@@ -13,8 +13,9 @@ from tests.node.support import Json, condition, container_of, until
 from tests.node.vllm_cpu import START_SECONDS, Vllm
 from tests.node.watching import watched
 
-# On two idle cores its imports take 10 s and its end 4 s. Without the hold, SIGKILL comes after 142 s.
-YOUNG_GONE_SECONDS = 120.0
+# On two idle cores its imports take 10 s and its end 4 s. Without the hold, SIGKILL comes after 449 s.
+YOUNG_GONE_SECONDS = 200.0
+YOUNG = {"context": {"maxLength": 8192}, "resources": {"cpu": "500m", "memory": "5Gi"}}
 NOT_READY_SECONDS = 10.0
 # By service: the tokens that its KV cache holds.
 TOKENS = {"half": 57_856, "eighth": 64_896}
@@ -23,7 +24,7 @@ TOKENS = {"half": 57_856, "eighth": 64_896}
 def test_an_engine_that_is_deleted_while_it_imports_is_gone_before_its_grace_period(vllm_starting: Vllm) -> None:
     """Beside the start of the others, which is waited for in any case."""
     namespace = vllm_starting.namespace
-    namespace.apply(vllm_cpu.service("young"))
+    namespace.apply(vllm_cpu.service("young", **YOUNG))
     until(lambda: runs(namespace.pods_of("young")), "the engine's container runs", START_SECONDS)
     namespace.kubectl("delete", "infsvc", "young", "--wait=false")
 

@@ -50,12 +50,17 @@ def test_a_step_without_a_command_is_told_how_to_write_one(
     assert capsys.readouterr().err == "usage: progress.py TITLE -- COMMAND ...\n"
 
 
+# A run in the background, or under nohup, hands ignored signals down, and a step keeps ignoring them.
+HEAR = "import os, signal, sys; signal.signal(int(sys.argv[1]), signal.SIG_DFL); os.execv(sys.argv[2], sys.argv[2:])"
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_whoever_ends_a_step_ends_its_command_and_all_that_it_started(number: int, code: int) -> None:
     children = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     endless = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(120)"
     words = [PROGRESS, "building it", "--", sys.executable, "-c", children, endless]
-    with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True) as started:
+    heard = [sys.executable, "-c", HEAR, str(number), sys.executable, *words]
+    with subprocess.Popen(heard, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout
         ours = [int(word) for word in started.stdout.readline().split()]
         assert len(ours) == 2

@@ -59,8 +59,8 @@ Lane = tuple[Tier, ...]
 
 # What a lane lacks of prepared programs its tiers build themselves: a failure is theirs to report.
 LANES: tuple[Lane, ...] = (
-    (Tier("lint", 20 * 60), Tier("unit", 30 * 60), Tier("parsers-newest", 40 * 60)),
-    (Tier("prepare", 60 * 60, counts=False), Tier("cluster-test", 30 * 60)),
+    (Tier("unit", 30 * 60), Tier("parsers-newest", 40 * 60)),
+    (Tier("prepare", 60 * 60, counts=False), Tier("cluster-test", 30 * 60), Tier("lint", 20 * 60)),
 )
 ALONE: Lane = (Tier("node-test", 40 * 60),)
 

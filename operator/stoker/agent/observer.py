@@ -276,11 +276,10 @@ class Observer:
 
     async def _until_it_hears(self) -> None:
         self.look()
-        called_at, bound = self._clock(), False
-        if drains.may_be_deaf(self.state, called_at, called_at, self.config.deaf_seconds):
-            most = self.config.deaf_seconds
+        called_at, bound, most = self._clock(), False, self.config.deaf_seconds
+        if drains.may_be_deaf(self.state, called_at, called_at, most):
             log.info("a new engine may not hear SIGTERM yet; it is held", extra={"most_seconds": most})
-        while not bound and drains.may_be_deaf(self.state, called_at, self._clock(), self.config.deaf_seconds):
+        while not bound and drains.may_be_deaf(self.state, called_at, self._clock(), most):
             bound = self._port.is_bound()
             # Engines make their handler just before or just after they bind their port.
             await asyncio.sleep(self._rhythm.watch if bound else self._rhythm.drain_check)

@@ -149,8 +149,8 @@ class Loss:
 class State:
     """Everything known about the present incarnation. Times are monotonic seconds.
 
-    `since`: the first startup probe, which comes within seconds of the container's start; until then (`asked` is False)
-    the time at which the agent began, or lost the engine before.
+    `since`: the first startup probe of the engine's container, which comes within seconds of its start; until then
+    (`asked` is False) the time at which the agent began, or lost the engine before. `asked_at`: the last such probe.
     """
 
     incarnation: int = 1

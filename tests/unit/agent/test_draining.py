@@ -11,7 +11,7 @@ import pytest
 from stoker.agent.observer import DRAIN_CALLERS_LIMIT
 from tests.builders.agents import TOKEN
 from tests.unit.agent.conftest import Configure
-from tests.unit.agent.processes import Engine, agent, until
+from tests.unit.agent.processes import Agent, Engine, agent, until
 
 
 async def test_N10_a_drain_holds_until_the_open_streams_have_ended(each_engine: Engine, configure: Configure) -> None:
@@ -96,14 +96,19 @@ async def test_a_new_engine_that_listens_hears_sigterm(own_engine: Engine, confi
         assert (await drain)[0] == 200
 
 
+async def one_caller_too_many_is_sent_away(it: Agent) -> None:
+    """As many callers as are let in wait, and the next one does not; afterwards none waits."""
+    callers = [asyncio.create_task(it.drain()) for _ in range(DRAIN_CALLERS_LIMIT + 1)]
+    done, waiting = await asyncio.wait(callers, return_when=asyncio.FIRST_COMPLETED)
+    assert [task.result() for task in done] == [(503, "too many callers wait for the drain")]
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
 async def test_who_waits_for_a_new_engine_counts_as_a_caller(configure: Configure) -> None:
     async with agent(configure(Engine(), deaf_seconds=3000)) as it:
-        callers = [asyncio.create_task(it.drain()) for _ in range(DRAIN_CALLERS_LIMIT + 1)]
-        done, waiting = await asyncio.wait(callers, return_when=asyncio.FIRST_COMPLETED)
-        assert [task.result() for task in done] == [(503, "too many callers wait for the drain")]
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await one_caller_too_many_is_sent_away(it)
 
 
 async def test_a_drain_ends_when_the_engine_dies(own_engine: Engine, configure: Configure) -> None:
@@ -152,12 +157,7 @@ async def test_callers_share_one_drain(engine: Engine, configure: Configure) -> 
 async def test_the_callers_of_a_drain_are_bounded(engine: Engine, configure: Configure) -> None:
     async with agent(configure(engine, settle_seconds=3000), hold=0.5) as it:
         await until(it.is_ready)
-        callers = [asyncio.create_task(it.drain()) for _ in range(DRAIN_CALLERS_LIMIT + 1)]
-        done, waiting = await asyncio.wait(callers, return_when=asyncio.FIRST_COMPLETED)
-        assert [task.result() for task in done] == [(503, "too many callers wait for the drain")]
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await one_caller_too_many_is_sent_away(it)
         await until(it.is_ready)
 
 
